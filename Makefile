@@ -1,0 +1,51 @@
+# A thin front: CMake does the work. Each target installs what it misses when run as root on Debian, and says what to
+# install when not.
+BUILD ?= build
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+CC ?= cc
+CTEST_ARGS ?=
+
+.PHONY: all deps test test-deps sanitize demo bench fuzz ptvm-test install format clean
+
+all: $(BUILD)/build.ninja
+	cmake --build $(BUILD) -j $(JOBS)
+
+$(BUILD)/build.ninja: | deps
+	cmake -S . -B $(BUILD) -G Ninja -DCMAKE_INSTALL_PREFIX=$(PREFIX)
+
+deps:
+	@tools/deps.sh build
+
+test-deps:
+	@tools/deps.sh build test
+
+test: test-deps all sanitize
+	ctest --test-dir $(BUILD) --output-on-failure --timeout 600 $(CTEST_ARGS)
+
+# The unit and golden tests once more with AddressSanitizer and UndefinedBehaviorSanitizer, built by clang.
+sanitize: test-deps
+	cmake -S . -B $(BUILD)/sanitize -G Ninja -DST_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug \
+	    -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++
+	cmake --build $(BUILD)/sanitize -j $(JOBS)
+
+demo: test-deps all
+	@BUILD=$(BUILD) tests/demo.sh
+
+bench: test-deps all
+	@BUILD=$(BUILD) tests/bench/run.sh
+
+fuzz: test-deps
+	@tests/fuzz/run.sh
+
+ptvm-test: test-deps all
+	ctest --test-dir $(BUILD) --output-on-failure -L ptvm
+
+install: all
+	cmake --install $(BUILD)
+
+format:
+	git ls-files '*.c' '*.h' '*.cpp' | xargs clang-format -i
+
+clean:
+	rm -rf $(BUILD)

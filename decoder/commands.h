@@ -1,0 +1,9 @@
+/* The subcommands of this room (base/command.h). */
+#ifndef ST_DECODER_COMMANDS_H
+#define ST_DECODER_COMMANDS_H
+
+#include "base/command.h"
+
+st_command_fn st_cmd_decode;
+
+#endif

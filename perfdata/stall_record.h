@@ -1,0 +1,148 @@
+/* The record of one stall, as a trigger's BPF program writes it: the raw payload of a bpf-output sample in the snapshot.
+ * Shared with BPF programs: fixed-width types only, no pointers, the same layout everywhere (little-endian, as the file).
+ * All *_ktime are CLOCK_MONOTONIC ns (bpf_ktime_get_ns); the sample's own time is the perf clock at the moment of output,
+ * `now_ktime` the same moment in CLOCK_MONOTONIC, so sample.time - now_ktime leads from one to the other. */
+#ifndef ST_PERFDATA_STALL_RECORD_H
+#define ST_PERFDATA_STALL_RECORD_H
+
+#ifndef __bpf__
+#include <stdint.h>
+typedef uint64_t st_u64;
+typedef uint32_t st_u32;
+typedef int32_t st_s32;
+typedef uint16_t st_u16;
+#else
+typedef unsigned long long st_u64;
+typedef unsigned int st_u32;
+typedef int st_s32;
+typedef unsigned short st_u16;
+#endif
+
+#define ST_STALL_MAGIC   0x31545453u /* "STT1": a struct st_stall_record */
+#define ST_SYMBOL_MAGIC  0x31595453u /* "STY1": a struct st_symbol_record */
+#define ST_STALL_VERSION 1
+
+/* The event's name in the perf.data attribute (HEADER_EVENT_DESC) of the samples that hold these records. */
+#define ST_STALL_EVENT_NAME "stalltrap:stall"
+
+/* What was measured. Numbers are part of the file format: never renumbered. */
+enum st_stall_kind {
+    ST_STALL_OFFCPU = 1,
+    ST_STALL_BUSY = 2,
+    ST_STALL_RUNQ = 3,
+    ST_STALL_SYSCALL = 4,
+    ST_STALL_FUNC = 5,
+    ST_STALL_CALL = 6,
+    ST_STALL_SOCKET = 7,
+    ST_STALL_IRQ = 8,
+    ST_STALL_SOFTIRQ = 9,
+    ST_STALL_QUIET = 10,
+    ST_STALL_TRACEPOINT = 11,
+    ST_STALL_USDT = 12,
+    ST_STALL_BPFTRACE = 13,
+    ST_STALL_BPF = 14,
+};
+
+enum st_stall_flag {
+    ST_STALL_ONGOING = 1,    /* written while the stall was going on; end_ktime is 0 */
+    ST_STALL_COMPLETION = 2, /* the end of a stall whose ongoing record (same seq) came before: completes that row */
+    ST_STALL_FIRED = 4,      /* this record fires the trigger (a COMPLETION never does) */
+    ST_STALL_IDLE = 8,       /* the wait is on the idle list and was counted because of idle=yes */
+    ST_STALL_STACK_LATE = 16, /* ustack was taken after the wait, on the way back to user space */
+};
+
+/* In what context the waker ran. Outside TASK the current task is a bystander and waker_tid only tells which. */
+enum st_waker_ctx {
+    ST_WAKER_NONE = 0,
+    ST_WAKER_TASK = 1,
+    ST_WAKER_SOFTIRQ = 2,
+    ST_WAKER_IRQ = 3,
+    ST_WAKER_NMI = 4,
+    ST_WAKER_IDLE = 5,
+};
+
+#define ST_STALL_KSTACK 64
+#define ST_STALL_USTACK 128
+#define ST_STALL_WSTACK 48
+#define ST_STALL_EXTRA  256
+
+struct st_stall_record {
+    st_u32 magic;
+
+    st_u16 version;
+
+    st_u16 kind; /* enum st_stall_kind */
+
+    st_u32 flags; /* enum st_stall_flag */
+
+    st_u32 trigger; /* index of the --on that it belongs to, from 0 */
+
+    st_u64 seq; /* unique within a recording; pairs an ongoing record with its completion */
+
+    st_u64 start_ktime;
+
+    st_u64 end_ktime; /* 0: was still going on */
+
+    st_u64 now_ktime;
+
+    st_u64 measured_ns; /* what is compared with the threshold; for an ongoing stall, so far */
+
+    st_u64 threshold_ns;
+
+    st_u32 pid, tid; /* the stalled thread, in the initial pid namespace */
+
+    char comm[16];
+
+    st_u32 state; /* of the thread while off: TASK_* bits as sched_switch's prev_state; 0 = runnable (preempted) */
+
+    st_s32 syscall; /* number of the system call it is in; -1: none */
+
+    st_u64 syscall_args[6];
+
+    st_u32 cpu; /* it ran on */
+
+    st_u32 waker_ctx; /* enum st_waker_ctx */
+
+    st_u32 waker_pid, waker_tid;
+
+    char waker_comm[16];
+
+    st_u32 waker_vec; /* softirq number (include/linux/interrupt.h) or irq number */
+
+    st_u32 next_tid; /* who got the CPU when the thread lost it */
+
+    char waker_irq[16]; /* name of the interrupt's handler, where known */
+
+    char next_comm[16];
+
+    st_u64 wake_ktime; /* 0: not woken yet */
+
+    st_u64 timer_func; /* kernel address of the timer function that ran before it in the same softirq; 0: none */
+
+    st_u64 timer_ktime;
+
+    st_u16 kstack_n, ustack_n, wstack_n; /* frames that follow, innermost first */
+
+    st_u16 extra_n; /* bytes of extra in use: NUL-terminated "key=value" strings, a kind's own attributes */
+
+    st_u64 kstack[ST_STALL_KSTACK];
+
+    st_u64 ustack[ST_STALL_USTACK];
+
+    st_u64 wstack[ST_STALL_WSTACK]; /* the waker's kernel stack */
+
+    char extra[ST_STALL_EXTRA];
+};
+
+/* Names for the kernel addresses that stall records hold, resolved where they were recorded (written by the recorder as
+ * samples of the same event): `n` entries, each {st_u64 address; st_u64 start; NUL-terminated "name" or "name [module]"}
+ * packed without padding behind the header. */
+struct st_symbol_record {
+    st_u32 magic;
+
+    st_u16 version;
+
+    st_u16 n;
+};
+
+#endif

@@ -1,0 +1,115 @@
+/* A source: what fills the rings. The recorder knows this table, never which one is behind it. */
+#ifndef ST_RECORDER_SOURCE_H
+#define ST_RECORDER_SOURCE_H
+
+#include "base/error.h"
+#include "base/target.h"
+
+#include <linux/perf_event.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+struct rec_source; /* each source has its own */
+
+enum rec_rings {
+    REC_RINGS_AUTO,
+    REC_RINGS_THREAD,
+    REC_RINGS_CPU
+};
+
+struct rec_source_config {
+    const struct st_target *target; /* resolved; stays valid until close */
+
+    pid_t command; /* ST_TARGET_COMMAND: the child, stopped before its exec and released by start(); else 0 */
+
+    uint64_t ring_bytes; /* of trace data a ring; 0: the source's default */
+
+    bool kernel; /* trace the kernel too, where the source can */
+
+    enum rec_rings rings;
+};
+
+/* One ring's bytes, oldest first, in up to two pieces; valid until resume() or close(). */
+struct rec_ring {
+    uint32_t idx;
+
+    pid_t tid; /* -1: a ring of a CPU */
+
+    pid_t pid;
+
+    int cpu; /* -1: a ring of a thread */
+
+    const void *part[2];
+
+    size_t size[2];
+
+    uint64_t offset; /* in the ring's stream of the first byte that is here; > 0: older bytes were overwritten */
+
+    uint64_t first_time; /* perf clock ns since when this ring recorded (thread attached) */
+
+    bool perf_truncated; /* bytes were lost within (PERF_AUX_FLAG_TRUNCATED) */
+};
+
+/* How a freeze went, for the snapshot's own account. */
+struct rec_freeze {
+    uint64_t asked_time; /* perf clock ns */
+
+    uint64_t done_time;
+
+    bool in_kernel; /* stopped by the kernel before user space woke */
+};
+
+struct rec_source_ops {
+    const char *name; /* "step" */
+
+    const char *summary; /* one line for help and doctor */
+
+    /* Whether this machine and user can: 0, or ST_ECANNOT with the reason and what to do. Touches nothing. */
+    int (*probe)(const struct rec_source_config *config, struct st_error *err);
+
+    /* Opens rings and attaches to every thread of the target. Nothing is recorded yet. On error everything is undone. */
+    int (*open)(const struct rec_source_config *config, struct rec_source **source, struct st_error *err);
+
+    /* Recording is live for every thread when it returns. */
+    int (*start)(struct rec_source *s, struct st_error *err);
+
+    /* Stops recording in every ring. The target goes on (a source that must may hold it for as long as the freeze lasts). */
+    int (*freeze)(struct rec_source *s, struct rec_freeze *how, struct st_error *err);
+
+    /* While frozen: the rings, as an array of *n that the source owns until resume(). */
+    int (*rings)(struct rec_source *s, const struct rec_ring **rings, size_t *n, struct st_error *err);
+
+    int (*resume)(struct rec_source *s, struct st_error *err);
+
+    /* A descriptor that becomes readable when the source has something to tell (a thread appeared, everything ended); -1: none.
+     * The recorder then calls service(). */
+    int (*poll_fd)(struct rec_source *s);
+
+    /* 1: all traced threads have ended; 0: go on; negative: the source failed. */
+    int (*service)(struct rec_source *s, struct st_error *err);
+
+    /* The side-band told of a new thread of the target (fork or clone); sources that find out themselves have NULL. */
+    int (*thread_started)(struct rec_source *s, pid_t pid, pid_t tid, struct st_error *err);
+
+    /* The PT event's attribute as it belongs into the snapshot, and the words of PD_RECORD_AUXTRACE_INFO (enum pd_pt_priv). */
+    void (*pt_event)(struct rec_source *s, struct perf_event_attr *attr, const char **name, uint64_t *priv, size_t npriv);
+
+    /* "user, 4 MiB a thread, 2 threads": the middle of the armed line. */
+    void (*describe)(struct rec_source *s, char *text, size_t size);
+
+    /* Whether the kernel's context-switch records are useful while this source records (stepping switches at every step:
+     * it then tells the recorder of the real ones itself by the descriptors it enables; see step/README section in the source). */
+    bool own_switches;
+
+    /* Detaches from the target, which goes on, and frees. Also after a failed start. NULL is allowed. */
+    void (*close)(struct rec_source *s);
+};
+
+/* All sources, in the order `auto` tries them; NULL-terminated. */
+extern const struct rec_source_ops *const rec_sources[];
+
+#endif
