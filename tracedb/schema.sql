@@ -12,8 +12,7 @@ CREATE TABLE process (
     name TEXT NOT NULL,
     parent_pid INTEGER,
     start_ns INTEGER,
-    end_ns INTEGER,
-    exit_status INTEGER
+    end_ns INTEGER
 );
 
 CREATE TABLE thread (
@@ -24,6 +23,14 @@ CREATE TABLE thread (
     start_ns INTEGER,
     end_ns INTEGER
 );
+
+-- A thread's names over time; thread.name is the last one.
+CREATE TABLE thread_name (
+    thread_id INTEGER NOT NULL REFERENCES thread (id),
+    start_ns INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    PRIMARY KEY (thread_id, start_ns)
+) WITHOUT ROWID;
 
 CREATE TABLE module (
     id INTEGER PRIMARY KEY,
@@ -45,7 +52,7 @@ CREATE TABLE call (
     id INTEGER PRIMARY KEY,
     thread_id INTEGER NOT NULL REFERENCES thread (id),
     symbol_id INTEGER NOT NULL REFERENCES symbol (id),
-    parent_id INTEGER,
+    parent_id INTEGER REFERENCES call (id),
     depth INTEGER NOT NULL,
     start_ns INTEGER NOT NULL,
     duration_ns INTEGER NOT NULL,

@@ -1,0 +1,69 @@
+/* Opens a trace database for reading, after checking that it is one. */
+#include "tracedb/tracedb.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+/* One integer PRAGMA. Returns 0, or an SQLite error code with *value untouched. */
+static int pragma_number(sqlite3 *db, const char *sql, int64_t *value)
+{
+    sqlite3_stmt *statement;
+    int rc = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
+
+    if (rc)
+        return rc;
+    rc = sqlite3_step(statement);
+    if (rc == SQLITE_ROW)
+        *value = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return rc == SQLITE_ROW ? 0 : rc;
+}
+
+static int check(sqlite3 *db, const char *path, struct st_error *err)
+{
+    int64_t application = 0, version = 0;
+    int rc = pragma_number(db, "PRAGMA application_id", &application);
+
+    if (!rc)
+        rc = pragma_number(db, "PRAGMA user_version", &version);
+    if (rc == SQLITE_NOTADB)
+        return st_fail(err, ST_EBADFILE, "'%s' is not a trace database (not SQLite)", path);
+    if (rc)
+        return st_fail(err, ST_EBADFILE, "cannot read '%s': %s", path, sqlite3_errmsg(db));
+    if (application != TDB_APPLICATION_ID)
+        return st_fail(err, ST_EBADFILE, "'%s' is an SQLite database, but not a trace database of stalltrap", path);
+    if (version > TDB_VERSION) {
+        st_fail(err, ST_EBADFILE, "'%s' has schema version %lld; this stalltrap knows up to version %d", path,
+                (long long)version, TDB_VERSION);
+        return st_hint(err, "decode the snapshot again with this stalltrap, or use a newer one");
+    }
+    if (version < 1)
+        return st_fail(err, ST_EBADFILE, "'%s' has schema version %lld, which never was", path, (long long)version);
+    return 0;
+}
+
+int tdb_open(const char *path, sqlite3 **db, struct st_error *err)
+{
+    sqlite3 *opened = NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int rc;
+
+    /* SQLite says no more than "unable to open database file". */
+    if (fd < 0)
+        return st_fail_errno(err, ST_EFAIL, "cannot open '%s'", path);
+    close(fd);
+    if (sqlite3_open_v2(path, &opened, SQLITE_OPEN_READONLY, NULL)) {
+        rc = st_fail(err, ST_EFAIL, "cannot open '%s': %s", path, opened ? sqlite3_errmsg(opened) : "out of memory");
+        sqlite3_close(opened);
+        return rc;
+    }
+    rc = check(opened, path, err);
+    if (rc) {
+        sqlite3_close(opened);
+        return rc;
+    }
+    *db = opened;
+    return 0;
+}

@@ -1,0 +1,85 @@
+/* Which format, and the terminal it is for. */
+#include "viewer/format.h"
+#include "base/nearest.h"
+#include "base/safetext.h"
+#include "viewer/rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <wchar.h>
+
+static const char *const names[] = {"table", "csv", "json"};
+
+int vw_parse_format(void *to, const char *text, struct st_error *err)
+{
+    const char *near;
+
+    for (int i = 0; i < 3; i++) {
+        if (!strcmp(text, names[i])) {
+            *(enum vw_format *)to = (enum vw_format)i;
+            return 0;
+        }
+    }
+    near = st_nearest(text, strlen(text), names, 3);
+    st_fail(err, ST_EUSAGE, "--format: unknown format '%s' (table, csv, json)", text);
+    return near ? st_hint(err, "did you mean '%s'?", near) : err ? err->code : ST_EUSAGE;
+}
+
+int vw_terminal_width(FILE *out)
+{
+    const char *columns = getenv("COLUMNS");
+    struct winsize size;
+
+    if (!isatty(fileno(out)))
+        return 0;
+    if (columns && atoi(columns) > 0)
+        return atoi(columns);
+    return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 ? size.ws_col : 80;
+}
+
+int vw_text_width(const char *text)
+{
+    size_t left = strlen(text);
+    int width = 0;
+
+    while (left) {
+        uint32_t cp = 0;
+        size_t n = st_utf8_decode(text, left, &cp);
+        int w = n ? wcwidth((wchar_t)cp) : 1;
+
+        width += w > 0 ? w : 0;
+        text += n ? n : 1;
+        left -= n ? n : 1;
+    }
+    return width;
+}
+
+long vw_print_rows(sqlite3_stmt *stmt, enum vw_format format, FILE *out, int width, struct st_error *err)
+{
+    long rows;
+
+    if (format == VW_CSV)
+        rows = vw_print_csv(stmt, out, err);
+    else if (format == VW_JSON)
+        rows = vw_print_json(stmt, out, err);
+    else
+        rows = vw_print_table(stmt, out, width, err);
+    if (rows >= 0 && (fflush(out) || ferror(out)))
+        return st_fail_errno(err, ST_EFAIL, "cannot write the result");
+    return rows;
+}
+
+int vw_step(sqlite3_stmt *stmt, struct st_error *err)
+{
+    int rc = sqlite3_step(stmt);
+
+    if (rc == SQLITE_ROW)
+        return 1;
+    if (rc == SQLITE_DONE)
+        return 0;
+    if (rc == SQLITE_INTERRUPT)
+        return st_fail(err, ST_EFAIL, "the query was interrupted");
+    return st_fail(err, ST_EFAIL, "the query failed: %s", sqlite3_errmsg(sqlite3_db_handle(stmt)));
+}

@@ -1,0 +1,13 @@
+/* SQL functions that every statement of `query` and `report` may use. */
+#ifndef ST_VIEWER_FUNCTIONS_H
+#define ST_VIEWER_FUNCTIONS_H
+
+#include "base/error.h"
+
+#include <sqlite3.h>
+
+/* Registers on the connection: duration(NS) -> "40.2 ms" text; percentile(X, P) aggregate, P in 0..100,
+ * nearest rank, NULLs ignored, NULL of no values. ST_EFAIL with SQLite's message. */
+int vw_add_functions(sqlite3 *db, struct st_error *err);
+
+#endif

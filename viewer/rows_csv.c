@@ -1,0 +1,58 @@
+/* Rows as CSV (RFC 4180, lines end in LF as PostgreSQL's COPY and most tools expect). */
+#include "base/safetext.h"
+#include "viewer/rows.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A terminal must not see raw foreign bytes; a file or pipe gets them as they are. */
+static void put_field(FILE *out, const char *text, bool terminal)
+{
+    char safe[4096];
+
+    if (terminal) {
+        st_safe_text(safe, sizeof(safe), text);
+        text = safe;
+    }
+    if (!text[strcspn(text, ",\"\r\n")]) {
+        fputs(text, out);
+        return;
+    }
+    fputc('"', out);
+    for (; *text; text++) {
+        if (*text == '"')
+            fputc('"', out);
+        fputc(*text, out);
+    }
+    fputc('"', out);
+}
+
+long vw_print_csv(sqlite3_stmt *stmt, FILE *out, struct st_error *err)
+{
+    bool terminal = isatty(fileno(out));
+    int columns = sqlite3_column_count(stmt);
+    long rows = 0;
+    int more;
+
+    for (int i = 0; i < columns; i++) {
+        const char *name = sqlite3_column_name(stmt, i);
+
+        fputs(i ? "," : "", out);
+        put_field(out, name ? name : "", terminal);
+    }
+    fputc('\n', out);
+    while ((more = vw_step(stmt, err)) == 1) {
+        for (int i = 0; i < columns; i++) {
+            const char *text = (const char *)sqlite3_column_text(stmt, i);
+
+            fputs(i ? "," : "", out);
+            if (text)
+                put_field(out, text, terminal);
+        }
+        fputc('\n', out);
+        rows++;
+    }
+    return more < 0 ? more : rows;
+}

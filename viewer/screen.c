@@ -1,0 +1,106 @@
+/* The grid of cells. */
+#include "viewer/screen.h"
+#include "base/safetext.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+
+int vw_screen_size(struct vw_screen *s, int width, int height, struct st_error *err)
+{
+    struct vw_cell *cells;
+
+    width = width < 1 ? 1 : width;
+    height = height < 1 ? 1 : height;
+    cells = calloc((size_t)width * (size_t)height, sizeof(*cells));
+    if (!cells)
+        return st_nomem(err, "the screen");
+    free(s->cells);
+    s->cells = cells;
+    s->width = width;
+    s->height = height;
+    vw_screen_clear(s);
+    return 0;
+}
+
+void vw_screen_clear(struct vw_screen *s)
+{
+    for (int i = 0; i < s->width * s->height; i++)
+        s->cells[i] = (struct vw_cell){' ', VW_STYLE_PLAIN};
+}
+
+void vw_screen_free(struct vw_screen *s)
+{
+    free(s->cells);
+    s->cells = NULL;
+}
+
+void vw_put(struct vw_screen *s, int x, int y, uint32_t cp, char fallback, enum vw_style style)
+{
+    if (x < 0 || y < 0 || x >= s->width || y >= s->height)
+        return;
+    s->cells[y * s->width + x] =
+        (struct vw_cell){s->ascii ? (uint32_t)(unsigned char)fallback : cp, (uint8_t)style};
+}
+
+int vw_put_text(struct vw_screen *s, int x, int y, int width, enum vw_style style, const char *text)
+{
+    size_t left = strlen(text);
+    int used = 0;
+
+    while (left) {
+        uint32_t cp = '?';
+        size_t n = st_utf8_decode(text, left, &cp);
+        int w = n ? wcwidth((wchar_t)cp) : 1;
+
+        text += n ? n : 1;
+        left -= n ? n : 1;
+        if (w <= 0)
+            continue;
+        if (used + w > width || x + used + w > s->width)
+            break;
+        if (s->ascii)
+            vw_put(s, x + used, y, cp, cp < 128 ? (char)cp : '?', style);
+        else
+            vw_put(s, x + used, y, cp, '?', style);
+        if (w == 2)
+            vw_put(s, x + used + 1, y, s->ascii ? '?' : 0, '?', style);
+        used += w;
+    }
+    return used;
+}
+
+static void print_cell(FILE *out, uint32_t cp)
+{
+    if (cp == 0)
+        return;
+    if (cp < 0x80) {
+        fputc((int)cp, out);
+    } else if (cp < 0x800) {
+        fputc((int)(0xc0 | cp >> 6), out);
+        fputc((int)(0x80 | (cp & 0x3f)), out);
+    } else {
+        if (cp < 0x10000) {
+            fputc((int)(0xe0 | cp >> 12), out);
+        } else {
+            fputc((int)(0xf0 | cp >> 18), out);
+            fputc((int)(0x80 | (cp >> 12 & 0x3f)), out);
+        }
+        fputc((int)(0x80 | (cp >> 6 & 0x3f)), out);
+        fputc((int)(0x80 | (cp & 0x3f)), out);
+    }
+}
+
+void vw_screen_print(const struct vw_screen *s, FILE *out)
+{
+    for (int y = 0; y < s->height; y++) {
+        const struct vw_cell *row = &s->cells[y * s->width];
+        int width = s->width;
+
+        while (width && row[width - 1].cp == ' ')
+            width--;
+        for (int x = 0; x < width; x++)
+            print_cell(out, row[x].cp);
+        fputc('\n', out);
+    }
+}

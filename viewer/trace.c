@@ -1,0 +1,279 @@
+/* Reads threads, calls and spans for the timeline. */
+#include "viewer/trace.h"
+#include "base/safetext.h"
+#include "base/vec.h"
+#include "tracedb/tracedb.h"
+#include "viewer/functions.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CALL_COLUMNS                                                                                         \
+    "c.id, c.parent_id, c.start_ns, c.start_ns + c.duration_ns, c.self_ns, c.depth, c.flags, m.kernel, "     \
+    "s.name, m.name "
+#define CALL_FROM "FROM call c JOIN symbol s ON s.id = c.symbol_id JOIN module m ON m.id = s.module_id "
+
+static const char window_sql[] =
+    "SELECT " CALL_COLUMNS CALL_FROM
+    "WHERE c.thread_id = ?1 AND c.start_ns >= ?2 AND c.start_ns < ?3 ORDER BY c.start_ns, c.id";
+
+/* Calls nest, so whatever is open at a time is the last call that began before it, or one of its ancestors.
+ */
+static const char around_sql[] =
+    "WITH RECURSIVE open(id, up) AS ("
+    "SELECT * FROM (SELECT id, parent_id FROM call WHERE thread_id = ?1 AND start_ns < ?2 ORDER BY start_ns "
+    "DESC, id DESC LIMIT 1) "
+    "UNION ALL SELECT call.id, call.parent_id FROM open JOIN call ON call.id = open.up) "
+    "SELECT " CALL_COLUMNS "FROM open JOIN call c ON c.id = open.id JOIN symbol s ON s.id = c.symbol_id "
+    "JOIN module m ON m.id = s.module_id WHERE c.start_ns + c.duration_ns > ?2 ORDER BY c.depth";
+
+static int sql_failed(struct vw_trace *t, struct st_error *err)
+{
+    return st_fail(err, ST_EFAIL, "cannot read '%s': %s", t->path, sqlite3_errmsg(t->db));
+}
+
+static char *printable_copy(const char *text)
+{
+    size_t room = strlen(text) * 4 + 1;
+    char *copy = malloc(room);
+
+    if (copy)
+        st_safe_text(copy, room, text);
+    return copy;
+}
+
+static const char *column_text(sqlite3_stmt *stmt, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(stmt, column);
+
+    return text ? text : "";
+}
+
+static int read_threads(struct vw_trace *t, struct st_error *err)
+{
+    static const char sql[] =
+        "SELECT t.id, p.pid, t.tid, t.name, count(c.id), coalesce(max(c.depth), -1) + 1 FROM thread t "
+        "JOIN process p ON p.id = t.process_id LEFT JOIN call c ON c.thread_id = t.id GROUP BY t.id "
+        "ORDER BY t.id = (SELECT thread_id FROM stall WHERE id = ?1) DESC, count(c.id) DESC, t.tid";
+    ST_VEC(struct vw_thread) list = {0};
+    sqlite3_stmt *stmt;
+    int rc = 0, step = SQLITE_DONE;
+
+    if (sqlite3_prepare_v2(t->db, sql, -1, &stmt, NULL))
+        return sql_failed(t, err);
+    sqlite3_bind_int64(stmt, 1, t->stall_id);
+    while (!rc && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
+        struct vw_thread thread = {.id = sqlite3_column_int64(stmt, 0),
+                                   .pid = sqlite3_column_int64(stmt, 1),
+                                   .tid = sqlite3_column_int64(stmt, 2),
+                                   .name = printable_copy(column_text(stmt, 3)),
+                                   .calls = sqlite3_column_int64(stmt, 4),
+                                   .depths = sqlite3_column_int(stmt, 5)};
+
+        if (!thread.name || st_vec_push(&list, thread)) {
+            free(thread.name);
+            rc = st_nomem(err, "threads");
+        }
+    }
+    if (!rc && step != SQLITE_DONE)
+        rc = sql_failed(t, err);
+    sqlite3_finalize(stmt);
+    t->threads = list.at;
+    t->nthreads = (int)list.n;
+    return rc;
+}
+
+static int read_stall(struct vw_trace *t, struct st_error *err)
+{
+    static const char sql[] =
+        "SELECT l.id, l.start_ns, coalesce(l.end_ns, l.start_ns + l.duration_ns), l.trigger || ': ' || "
+        "l.reason "
+        "FROM stall l WHERE l.id = (SELECT value FROM meta WHERE key = 'trigger_stall_id')";
+    sqlite3_stmt *stmt;
+    int rc = 0, step;
+
+    if (sqlite3_prepare_v2(t->db, sql, -1, &stmt, NULL))
+        return sql_failed(t, err);
+    step = sqlite3_step(stmt);
+    if (step == SQLITE_ROW) {
+        t->stall_id = sqlite3_column_int64(stmt, 0);
+        t->stall_start = sqlite3_column_int64(stmt, 1);
+        t->stall_end = sqlite3_column_int64(stmt, 2);
+        t->stall_text = printable_copy(column_text(stmt, 3));
+        if (!t->stall_text)
+            rc = st_nomem(err, "the stall");
+    } else if (step != SQLITE_DONE) {
+        rc = sql_failed(t, err);
+    }
+    sqlite3_finalize(stmt);
+    return rc;
+}
+
+static int read_range(struct vw_trace *t, struct st_error *err)
+{
+    static const char sql[] =
+        "SELECT min(a), max(b) FROM (SELECT min(start_ns) a, max(start_ns + duration_ns) b FROM call UNION "
+        "ALL "
+        "SELECT min(start_ns), max(end_ns) FROM offcpu UNION ALL SELECT min(start_ns), max(end_ns) FROM "
+        "slice UNION ALL "
+        "SELECT min(start_ns), max(coalesce(end_ns, start_ns + duration_ns)) FROM stall UNION ALL "
+        "SELECT min(time_ns), max(time_ns) FROM mark)";
+    sqlite3_stmt *stmt;
+    int rc = 0;
+
+    if (sqlite3_prepare_v2(t->db, sql, -1, &stmt, NULL))
+        return sql_failed(t, err);
+    if (sqlite3_step(stmt) == SQLITE_ROW) {
+        t->start = sqlite3_column_int64(stmt, 0);
+        t->end = sqlite3_column_int64(stmt, 1);
+    } else {
+        rc = sql_failed(t, err);
+    }
+    sqlite3_finalize(stmt);
+    if (t->end <= t->start)
+        t->end = t->start + 1;
+    return rc;
+}
+
+int vw_trace_open(const char *path, struct vw_trace **trace, struct st_error *err)
+{
+    struct vw_trace *t = calloc(1, sizeof(*t));
+    int rc;
+
+    if (!t || !(t->path = printable_copy(path))) {
+        free(t);
+        return st_nomem(err, "the trace");
+    }
+    rc = tdb_open(path, &t->db, err);
+    if (!rc)
+        rc = vw_add_functions(t->db, err);
+    if (!rc && (sqlite3_prepare_v2(t->db, window_sql, -1, &t->in_window, NULL) ||
+                sqlite3_prepare_v2(t->db, around_sql, -1, &t->around, NULL)))
+        rc = sql_failed(t, err);
+    if (!rc)
+        rc = read_stall(t, err);
+    if (!rc)
+        rc = read_threads(t, err);
+    if (!rc)
+        rc = read_range(t, err);
+    if (rc)
+        vw_trace_close(t);
+    else
+        *trace = t;
+    return rc;
+}
+
+void vw_trace_close(struct vw_trace *t)
+{
+    if (!t)
+        return;
+    sqlite3_finalize(t->in_window);
+    sqlite3_finalize(t->around);
+    sqlite3_close(t->db);
+    for (int i = 0; i < t->nthreads; i++)
+        free(t->threads[i].name);
+    free(t->threads);
+    free(t->stall_text);
+    free(t->path);
+    free(t);
+}
+
+static void fill_call(sqlite3_stmt *stmt, struct vw_call *call)
+{
+    *call = (struct vw_call){
+        .id = sqlite3_column_int64(stmt, 0),
+        .parent_id = sqlite3_column_int64(stmt, 1),
+        .start = sqlite3_column_int64(stmt, 2),
+        .end = sqlite3_column_int64(stmt, 3),
+        .self = sqlite3_column_int64(stmt, 4),
+        .depth = sqlite3_column_int(stmt, 5),
+        .flags = (unsigned)sqlite3_column_int(stmt, 6),
+        .kernel = sqlite3_column_int(stmt, 7) != 0,
+        .function = column_text(stmt, 8),
+        .module = column_text(stmt, 9),
+    };
+}
+
+static int run_calls(struct vw_trace *t, sqlite3_stmt *stmt, const int64_t args[3], vw_call_fn *fn, void *ctx,
+                     struct st_error *err)
+{
+    struct vw_call call;
+    int rc = 0, step = SQLITE_DONE;
+
+    for (int i = 0; i < sqlite3_bind_parameter_count(stmt); i++)
+        sqlite3_bind_int64(stmt, i + 1, args[i]);
+    while (!rc && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
+        fill_call(stmt, &call);
+        rc = fn(ctx, &call);
+    }
+    if (!rc && step != SQLITE_DONE)
+        rc = sql_failed(t, err);
+    sqlite3_reset(stmt);
+    return rc;
+}
+
+int vw_each_call(struct vw_trace *t, int64_t thread_id, int64_t from, int64_t to, vw_call_fn *fn, void *ctx,
+                 struct st_error *err)
+{
+    const int64_t args[3] = {thread_id, from, to};
+    int rc = run_calls(t, t->around, args, fn, ctx, err);
+
+    return rc ? rc : run_calls(t, t->in_window, args, fn, ctx, err);
+}
+
+int vw_find_call(struct vw_trace *t, const char *condition, int64_t a, int64_t b, const char *text,
+                 struct vw_found *found, struct st_error *err)
+{
+    char sql[1024];
+    sqlite3_stmt *stmt;
+    int rc = 0, step;
+
+    snprintf(sql, sizeof(sql), "SELECT " CALL_COLUMNS ", c.thread_id " CALL_FROM "WHERE %s LIMIT 1",
+             condition);
+    if (sqlite3_prepare_v2(t->db, sql, -1, &stmt, NULL))
+        return sql_failed(t, err);
+    sqlite3_bind_int64(stmt, 1, a);
+    sqlite3_bind_int64(stmt, 2, b);
+    sqlite3_bind_text(stmt, 3, text, -1, SQLITE_STATIC);
+    step = sqlite3_step(stmt);
+    if (step == SQLITE_ROW) {
+        fill_call(stmt, &found->call);
+        found->thread_id = sqlite3_column_int64(stmt, 10);
+        st_safe_text(found->function, sizeof(found->function), found->call.function);
+        st_safe_text(found->module, sizeof(found->module), found->call.module);
+        found->call.function = found->function;
+        found->call.module = found->module;
+        rc = 1;
+    } else if (step != SQLITE_DONE) {
+        rc = sql_failed(t, err);
+    }
+    sqlite3_finalize(stmt);
+    return rc;
+}
+
+int vw_each_span(struct vw_trace *t, const char *what, int64_t thread_id, int64_t from, int64_t to,
+                 vw_span_fn *fn, void *ctx, struct st_error *err)
+{
+    bool gap = !strcmp(what, "gap");
+    char sql[256];
+    sqlite3_stmt *stmt;
+    int rc = 0, step = SQLITE_DONE;
+
+    snprintf(
+        sql, sizeof(sql),
+        "SELECT start_ns, end_ns, %s FROM %s WHERE (thread_id = ?1%s) AND start_ns < ?3 AND end_ns >= ?2 "
+        "ORDER BY start_ns",
+        gap ? "reason" : "''", what, gap ? " OR thread_id IS NULL" : "");
+    if (sqlite3_prepare_v2(t->db, sql, -1, &stmt, NULL))
+        return sql_failed(t, err);
+    sqlite3_bind_int64(stmt, 1, thread_id);
+    sqlite3_bind_int64(stmt, 2, from);
+    sqlite3_bind_int64(stmt, 3, to);
+    while (!rc && (step = sqlite3_step(stmt)) == SQLITE_ROW)
+        rc = fn(ctx, sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1), column_text(stmt, 2));
+    if (!rc && step != SQLITE_DONE)
+        rc = sql_failed(t, err);
+    sqlite3_finalize(stmt);
+    return rc;
+}
