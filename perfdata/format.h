@@ -86,6 +86,7 @@ enum pd_user_type {
     PD_RECORD_HEADER_FEATURE = 80,
     PD_RECORD_COMPRESSED = 81,
     PD_RECORD_FINISHED_INIT = 82,
+    PD_RECORD_COMPRESSED2 = 83, /* Linux 6.16 on: as COMPRESSED, but padded to 8 bytes */
 };
 
 #define PD_AUXTRACE_INTEL_PT 1 /* auxtrace_info.type (enum auxtrace_type) */
@@ -141,6 +142,87 @@ struct pd_auxtrace {
 
     uint32_t reserved;
 };
+
+/* PD_FEAT_AUXTRACE: a count (uint64_t), then one of these for each PD_RECORD_AUXTRACE of the file. */
+struct pd_auxtrace_index_entry {
+    uint64_t offset; /* of the record in the file */
+
+    uint64_t size; /* header.size of the record */
+};
+
+/* PD_RECORD_COMPRESSED2; the data of PD_RECORD_COMPRESSED follow the header at once and fill the record. */
+struct pd_compressed2 {
+    struct perf_event_header header;
+
+    uint64_t data_size; /* without the padding */
+
+    uint8_t data[];
+};
+
+/* PD_FEAT_COMPRESSED. */
+struct pd_compressed_feature {
+    uint32_t version;
+
+    uint32_t type; /* PD_COMPRESSION_ZSTD */
+
+    uint32_t level;
+
+    uint32_t ratio;
+
+    uint32_t mmap_len; /* no record holds more than so many bytes once opened */
+};
+
+#define PD_COMPRESSION_ZSTD 1
+
+/* PD_RECORD_HEADER_FEATURE, pipe mode's form of a feature section. */
+struct pd_header_feature {
+    struct perf_event_header header;
+
+    uint64_t feature; /* enum pd_feature */
+
+    uint8_t data[];
+};
+
+/* PD_RECORD_EVENT_UPDATE: a property of the event that has this id. */
+struct pd_event_update {
+    struct perf_event_header header;
+
+    uint64_t type; /* PD_UPDATE_* */
+
+    uint64_t id;
+
+    char data[];
+};
+
+#define PD_UPDATE_NAME 2
+
+/* PD_RECORD_HEADER_TRACING_DATA, followed by `size` bytes that header.size does not count. */
+struct pd_tracing_data {
+    struct perf_event_header header;
+
+    uint32_t size;
+
+    uint32_t reserved;
+};
+
+/* An entry of PD_FEAT_BUILD_ID and PD_RECORD_HEADER_BUILD_ID; the file's name follows, padded with NULs. */
+struct pd_build_id_entry {
+    struct perf_event_header header;
+
+    int32_t pid;
+
+    uint8_t id[20];
+
+    uint8_t id_size; /* where header.misc has PD_MISC_BUILD_ID_SIZE, else the id has 20 bytes */
+
+    uint8_t reserved[3];
+
+    char filename[];
+};
+
+#define PD_MISC_BUILD_ID_SIZE (1 << 15)
+
+#define PD_NAME_ALIGN 64 /* perf pads strings of its features with NULs to this */
 
 struct pd_time_conv {
     struct perf_event_header header;

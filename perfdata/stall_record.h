@@ -1,7 +1,8 @@
-/* The record of one stall, as a trigger's BPF program writes it: the raw payload of a bpf-output sample in the snapshot.
- * Shared with BPF programs: fixed-width types only, no pointers, the same layout everywhere (little-endian, as the file).
- * All *_ktime are CLOCK_MONOTONIC ns (bpf_ktime_get_ns); the sample's own time is the perf clock at the moment of output,
- * `now_ktime` the same moment in CLOCK_MONOTONIC, so sample.time - now_ktime leads from one to the other. */
+/* The record of one stall, as a trigger's BPF program writes it: the raw payload of a bpf-output sample in
+ * the snapshot. Shared with BPF programs: fixed-width types only, no pointers, the same layout everywhere
+ * (little-endian, as the file). All *_ktime are CLOCK_MONOTONIC ns (bpf_ktime_get_ns); the sample's own time
+ * is the perf clock at the moment of output, `now_ktime` the same moment in CLOCK_MONOTONIC, so sample.time -
+ * now_ktime leads from one to the other. */
 #ifndef ST_PERFDATA_STALL_RECORD_H
 #define ST_PERFDATA_STALL_RECORD_H
 
@@ -20,10 +21,17 @@ typedef unsigned short st_u16;
 
 #define ST_STALL_MAGIC   0x31545453u /* "STT1": a struct st_stall_record */
 #define ST_SYMBOL_MAGIC  0x31595453u /* "STY1": a struct st_symbol_record */
+#define ST_META_MAGIC    0x314d5453u /* "STM1": a struct st_meta_record */
+#define ST_CODE_MAGIC    0x31435453u /* "STC1": a struct st_code_record */
 #define ST_STALL_VERSION 1
 
 /* The event's name in the perf.data attribute (HEADER_EVENT_DESC) of the samples that hold these records. */
 #define ST_STALL_EVENT_NAME "stalltrap:stall"
+
+/* The name of a second event, a dummy with raw data, of the samples that hold what else belongs to a
+ * snapshot: struct st_meta_record, struct st_code_record. (perf prints the data of bpf-output samples in
+ * full, of others not.) */
+#define ST_META_EVENT_NAME "stalltrap:meta"
 
 /* What was measured. Numbers are part of the file format: never renumbered. */
 enum st_stall_kind {
@@ -44,14 +52,18 @@ enum st_stall_kind {
 };
 
 enum st_stall_flag {
-    ST_STALL_ONGOING = 1,    /* written while the stall was going on; end_ktime is 0 */
-    ST_STALL_COMPLETION = 2, /* the end of a stall whose ongoing record (same seq) came before: completes that row */
-    ST_STALL_FIRED = 4,      /* this record fires the trigger (a COMPLETION never does) */
-    ST_STALL_IDLE = 8,       /* the wait is on the idle list and was counted because of idle=yes */
-    ST_STALL_STACK_LATE = 16, /* ustack was taken after the wait, on the way back to user space */
+    ST_STALL_ONGOING = 1, /* written while the stall was going on; end_ktime is 0 */
+    ST_STALL_COMPLETION =
+        2, /* the end of a stall whose ongoing record (same seq) came before: completes that row */
+    ST_STALL_FIRED = 4, /* this record fires the trigger (a COMPLETION never does) */
+    ST_STALL_IDLE = 8,  /* the wait is on the idle list and was counted because of idle=yes */
+    ST_STALL_STACK_LATE =
+        16, /* the thread had moved on when ustack was taken: its inner frames may be of later calls */
+    ST_STALL_COMPAT = 32, /* in a 32-bit system call: `syscall` is an i386 number */
 };
 
-/* In what context the waker ran. Outside TASK the current task is a bystander and waker_tid only tells which. */
+/* In what context the waker ran. Outside TASK the current task is a bystander and waker_tid only tells which.
+ */
 enum st_waker_ctx {
     ST_WAKER_NONE = 0,
     ST_WAKER_TASK = 1,
@@ -93,7 +105,8 @@ struct st_stall_record {
 
     char comm[16];
 
-    st_u32 state; /* of the thread while off: TASK_* bits as sched_switch's prev_state; 0 = runnable (preempted) */
+    st_u32 state; /* of the thread while off: TASK_* bits as sched_switch's prev_state; 0 = runnable
+                     (preempted) */
 
     st_s32 syscall; /* number of the system call it is in; -1: none */
 
@@ -117,7 +130,8 @@ struct st_stall_record {
 
     st_u64 wake_ktime; /* 0: not woken yet */
 
-    st_u64 timer_func; /* kernel address of the timer function that ran before it in the same softirq; 0: none */
+    st_u64
+        timer_func; /* kernel address of the timer function that ran before it in the same softirq; 0: none */
 
     st_u64 timer_ktime;
 
@@ -134,15 +148,60 @@ struct st_stall_record {
     char extra[ST_STALL_EXTRA];
 };
 
-/* Names for the kernel addresses that stall records hold, resolved where they were recorded (written by the recorder as
- * samples of the same event): `n` entries, each {st_u64 address; st_u64 start; NUL-terminated "name" or "name [module]"}
- * packed without padding behind the header. */
+/* Names for the kernel addresses that stall records hold, resolved where they were recorded (written by the
+ * recorder as samples of the same event): `n` entries, each {st_u64 address; st_u64 start; NUL-terminated
+ * "name" or "name [module]"} packed without padding behind the header. */
 struct st_symbol_record {
     st_u32 magic;
 
     st_u16 version;
 
     st_u16 n;
+};
+
+/* What the recorder knows about the snapshot as a whole, a sample of ST_META_EVENT_NAME: NUL-terminated
+ * "key=value" strings follow, `n` bytes of them. Times are perf clock ns, in decimal. Readers skip keys they
+ * do not know. version         of stalltrap reason          trigger | interrupt | signal | snap | end trigger
+ * the text of the --on that fired; trigger_index, trigger_seq: of its stall record text            the
+ * sentence about it that was printed source          name of the source; source_text: what it says of itself
+ *   target          as on the command line
+ *   armed           when everything was live
+ *   freeze_asked, freeze_done, resumed    when the rings were told to stop, had stopped, went on
+ *   in_kernel       1: stopped by the kernel before user space woke, else 0
+ *   wall_offset_ns  CLOCK_REALTIME = perf clock + this
+ *   mono_offset_ns  CLOCK_MONOTONIC = perf clock + this
+ *   ring.IDX        "tid=T cpu=C since=TIME offset=BYTES size=BYTES truncated=0|1" of each ring
+ *   switches_since  context switches before this were dropped for room (absent: none were)
+ *   stalls_since    stall records before this were dropped for room (absent: none were)
+ *   lost_events     records the triggers could not write
+ *   warning         a sentence; may occur several times */
+struct st_meta_record {
+    st_u32 magic;
+
+    st_u16 version;
+
+    st_u16 n;
+};
+
+/* Bytes of executable memory that no file holds (vdso, JIT, deleted file, other mount namespace), copied at
+ * the snapshot, a sample of the same event. A large mapping takes several records. The name (as in its MMAP2
+ * record, NUL-terminated, name_size bytes with padding to 8) and then `size` bytes of code follow. */
+struct st_code_record {
+    st_u32 magic;
+
+    st_u16 version;
+
+    st_u16 name_size;
+
+    st_u32 pid;
+
+    st_u32 size;
+
+    st_u64 address; /* of the first byte here */
+
+    st_u64 start; /* of the mapping */
+
+    st_u64 pgoff; /* of the mapping in its file, as in its MMAP2 record */
 };
 
 #endif

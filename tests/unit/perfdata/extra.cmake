@@ -1,0 +1,17 @@
+# What several of these tests share.
+foreach(name roundtrip perf bad forms faults record)
+  if(TARGET unit_perfdata_${name})
+    target_sources(unit_perfdata_${name} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/scratch.c ${CMAKE_CURRENT_LIST_DIR}/recording.c)
+  endif()
+endforeach()
+if(TARGET unit_perfdata_forms)
+  target_link_libraries(unit_perfdata_forms PRIVATE ST::zstd)
+endif()
+
+# The functions that test_faults.c lets fail.
+if(TARGET unit_perfdata_faults)
+  set(functions malloc calloc realloc reallocarray strdup strndup asprintf free write pwrite64 fsync link renameat2 mkdtemp
+      mkostemp64 mkdir open64 mmap64 opendir scandir64)
+  list(TRANSFORM functions PREPEND "-Wl,--wrap=")
+  target_link_options(unit_perfdata_faults PRIVATE ${functions})
+endif()
