@@ -24,8 +24,8 @@ struct trg_config {
     bool measure_only; /* `watch`: histograms, nothing fires */
 };
 
-/* Parses one --on text and adds it to the set (created when *set is NULL). ST_EUSAGE shows the text, a caret under the
- * place, and the nearest word. */
+/* Parses one --on text and adds it to the set (created when *set is NULL). ST_EUSAGE shows the text, a caret
+ * under the place, and the nearest word. */
 int trg_add(struct trg_set **set, const char *text, struct st_error *err);
 
 size_t trg_count(const struct trg_set *set);
@@ -33,11 +33,13 @@ size_t trg_count(const struct trg_set *set);
 /* The text of trigger i as the user wrote it. */
 const char *trg_text(const struct trg_set *set, size_t i);
 
-/* Loads the BPF programs; nothing is attached. ST_ECANNOT names the privilege or kernel feature that lacks. */
+/* Loads the BPF programs; nothing is attached. ST_ECANNOT names the privilege or kernel feature that lacks.
+ */
 int trg_open(struct trg_set *set, const struct trg_config *config, struct st_error *err);
 
-/* The attribute of the bpf-output event whose samples carry the stall records (PERF_COUNT_SW_BPF_OUTPUT, sample_type
- * IDENTIFIER|TID|TIME|CPU|RAW, wakeup_events 1). The recorder opens it on every CPU, maps and drains the rings. */
+/* The attribute of the bpf-output event whose samples carry the stall records (PERF_COUNT_SW_BPF_OUTPUT,
+ * sample_type IDENTIFIER|TID|TIME|CPU|RAW, wakeup_events 1). The recorder opens it on every CPU, maps and
+ * drains the rings. */
 void trg_output_attr(struct perf_event_attr *attr);
 
 /* Tells the set the descriptor of that event on `cpu` (stays the caller's). */
@@ -46,21 +48,24 @@ int trg_set_output(struct trg_set *set, int cpu, int fd, struct st_error *err);
 /* Attaches the programs: live when it returns. */
 int trg_start(struct trg_set *set, struct st_error *err);
 
-/* Looks at a raw payload that came out of the rings. Returns 1 and sets *record (into `raw`, checked for size and version) when it is a
- * stall record, 0 when it is something else, ST_EBADFILE when it is broken. Whether it fires: record->flags & ST_STALL_FIRED. */
+/* Looks at a raw payload that came out of the rings. Returns 1 and sets *record (into `raw`, checked for size
+ * and version) when it is a stall record, 0 when it is something else, ST_EBADFILE when it is broken. Whether
+ * it fires: record->flags & ST_STALL_FIRED. */
 int trg_record(const void *raw, size_t size, const struct st_stall_record **record, struct st_error *err);
 
-/* A user-space step the kind needs once a record fired (the user stack of a thread that is still off its CPU, from /proc and its memory):
- * may change the copy in place. */
+/* A user-space step the kind needs once a record fired (the user stack of a thread that is still off its CPU,
+ * from /proc and its memory): may change the copy in place. */
 void trg_complete(struct trg_set *set, struct st_stall_record *record);
 
-/* Nothing fires for `ns` from now (--cooldown), or at all (UINT64_MAX), or from now on again (0). Measuring goes on. */
+/* Nothing fires for `ns` from now (--cooldown), or at all (UINT64_MAX), or from now on again (0). Measuring
+ * goes on. */
 int trg_hold(struct trg_set *set, uint64_t ns, struct st_error *err);
 
-/* One line for the person: `thread 4312 "forwarder" off-CPU 40.2 ms in recvfrom, woken by softirq NET_RX after timer tcp_delack_timer`.
- * `name` resolves a kernel address (may be NULL). */
+/* One line for the person: `thread 4312 "forwarder" off-CPU 40.2 ms in recvfrom, woken by softirq NET_RX
+ * after timer tcp_delack_timer`. `name` resolves a kernel address (may be NULL). */
 typedef const char *trg_ksym_fn(void *ctx, uint64_t address);
-void trg_describe(const struct trg_set *set, const struct st_stall_record *record, trg_ksym_fn *name, void *ctx, char *text, size_t size);
+void trg_describe(const struct trg_set *set, const struct st_stall_record *record, trg_ksym_fn *name,
+                  void *ctx, char *text, size_t size);
 
 /* The in-kernel log2 histogram of each trigger, as lines of text. */
 int trg_print_histograms(struct trg_set *set, FILE *to, struct st_error *err);

@@ -1,0 +1,330 @@
+/* The trigger language: what is taken, and how each refusal points at its place. */
+#include "triggers/kind.h"
+#include "triggers/offcpu.h"
+#include "triggers/parse.h"
+#include "triggers/syscalls.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct rejected {
+    const char *text;
+
+    int column; /* of the first caret, from 0 */
+
+    int width; /* how many carets */
+
+    const char *says; /* in the sentence */
+
+    const char *hint; /* in the last line; NULL: no suggestion */
+};
+
+static const struct rejected rejected[] = {
+    /* kinds */
+    {"", 0, 1, "begins with its kind (offcpu)", NULL},
+    {">20ms", 0, 1, "begins with its kind", NULL},
+    {",state=blocked", 0, 1, "begins with its kind", NULL},
+    {":x>20ms", 0, 1, "begins with its kind", NULL},
+    {" offcpu>20ms", 0, 1, "begins with its kind", NULL},
+    {"ofcpu>20ms", 0, 5, "unknown kind of trigger 'ofcpu'", "did you mean 'offcpu'?"},
+    {"offcup>20ms", 0, 6, "unknown kind of trigger 'offcup'", "did you mean 'offcpu'?"},
+    {"OFFCPU>20ms", 0, 6, "unknown kind of trigger 'OFFCPU'", "did you mean 'offcpu'?"},
+    {"off-cpu>20ms", 0, 7, "unknown kind of trigger 'off-cpu'", "did you mean 'offcpu'?"},
+    {"offcpuu", 0, 7, "unknown kind", "did you mean 'offcpu'?"},
+    {"offcp", 0, 5, "unknown kind", "did you mean 'offcpu'?"},
+    {"20ms", 0, 4, "unknown kind of trigger '20ms'", NULL},
+    {"latency>20ms", 0, 7, "unknown kind of trigger 'latency'", NULL},
+    {"sleep>1s,state=blocked", 0, 5, "unknown kind", NULL},
+    {"\x1b[31moffcpu>20ms", 0, 14, "unknown kind", NULL},
+    {"\xc3\xa4>1s", 0, 1, "unknown kind of trigger '\xc3\xa4'", NULL},
+    /* no threshold */
+    {"offcpu", 6, 1, "'offcpu' needs a threshold", "write it as offcpu>20ms"},
+    {"offcpu,state=blocked", 6, 1, "'offcpu' needs a threshold", "write it as offcpu>20ms"},
+    {"offcpu:recv>20ms", 6, 5, "'offcpu' takes no name", "write it as offcpu>20ms"},
+    {"offcpu:>20ms", 6, 1, "'offcpu' takes no name", "write it as offcpu>20ms"},
+    {"offcpu<20ms", 6, 1, "'>' and a duration must follow 'offcpu'", "write it as offcpu>20ms"},
+    {"offcpu=20ms", 6, 1, "'>' and a duration must follow 'offcpu'", "write it as offcpu>20ms"},
+    {"offcpu >20ms", 6, 1, "no spaces", "write it as offcpu>20ms"},
+    {"offcpu  20ms", 6, 2, "no spaces", "write it as offcpu>20ms"},
+    {"offcpu\t>20ms", 6, 4, "no spaces", "write it as offcpu>20ms"},
+    /* thresholds */
+    {"offcpu>", 7, 1, "a duration must follow '>', as in offcpu>20ms", NULL},
+    {"offcpu>,state=blocked", 7, 1, "a duration must follow '>'", NULL},
+    {"offcpu>20", 7, 2, "a threshold needs a unit", "did you mean '20ms'?"},
+    {"offcpu>1.5", 7, 3, "a threshold needs a unit", "did you mean '1.5ms'?"},
+    {"offcpu>20,state=blocked", 7, 2, "a threshold needs a unit", "did you mean '20ms'?"},
+    {"offcpu>1,5ms", 7, 1, "a threshold needs a unit", "did you mean '1ms'?"},
+    {"offcpu>20msec", 9, 4, "unknown unit 'msec'", "did you mean 'ms'?"},
+    {"offcpu>20mss", 9, 3, "unknown unit 'mss'", "did you mean 'ms'?"},
+    {"offcpu>20sm", 9, 2, "unknown unit 'sm'", "did you mean 'ms'?"},
+    {"offcpu>20sec", 9, 3, "unknown unit 'sec'", "did you mean 's'?"},
+    {"offcpu>20MS", 9, 2, "unknown unit 'MS'", "did you mean 'ms'?"},
+    {"offcpu>20parsec", 9, 6, "unknown unit 'parsec'", NULL},
+    {"offcpu>20 ms", 9, 1, "no spaces", NULL},
+    {"offcpu>20ms ", 11, 1, "no spaces", NULL},
+    {"offcpu> 20ms", 7, 1, "no spaces", NULL},
+    {"offcpu>=20ms", 7, 1, "write '>', not '>='", NULL},
+    {"offcpu>>20ms", 7, 5, "'>20ms' is no duration", NULL},
+    {"offcpu>ms", 7, 2, "'ms' is no duration", NULL},
+    {"offcpu>-5ms", 7, 4, "'-5ms' is no duration", NULL},
+    {"offcpu>+5ms", 7, 4, "'+5ms' is no duration", NULL},
+    {"offcpu>.5ms", 7, 4, "'.5ms' is no duration", NULL},
+    {"offcpu>0x10ms", 7, 6, "'0x10ms' is no duration", NULL},
+    {"offcpu>inf", 7, 3, "'inf' is no duration", NULL},
+    {"offcpu>wurst", 7, 5, "'wurst' is no duration", "did you mean 'worst'?"},
+    {"offcpu>worst!", 7, 6, "'worst!' is no duration", "did you mean 'worst'?"},
+    {"offcpu>Worst", 7, 5, "'Worst' is no duration", "did you mean 'worst'?"},
+    {"offcpu>0", 7, 1, "must be more than 0", NULL},
+    {"offcpu>0ms", 7, 3, "must be more than 0", NULL},
+    {"offcpu>0.1ns", 7, 5, "must be more than 0", NULL},
+    {"offcpu>25h", 7, 3, "too long: at most 24h", NULL},
+    {"offcpu>99999999999999h", 7, 15, "too long: at most 24h", NULL},
+    {"offcpu>1e400ms", 8, 6, "unknown unit 'e400ms'", NULL},
+    /* keys */
+    {"offcpu>20ms,", 12, 1, "KEY=VALUE must follow ','", NULL},
+    {"offcpu>20ms,,state=blocked", 12, 1, "KEY=VALUE must follow ','", NULL},
+    {"offcpu>20ms,=blocked", 12, 1, "KEY=VALUE must follow ','", NULL},
+    {"offcpu>20ms,stat=blocked", 12, 4, "'offcpu' has no key 'stat'", "did you mean 'state'?"},
+    {"offcpu>20ms,states=blocked", 12, 6, "'offcpu' has no key 'states'", "did you mean 'state'?"},
+    {"offcpu>20ms,State=blocked", 12, 5, "'offcpu' has no key 'State'", "did you mean 'state'?"},
+    {"offcpu>20ms,idel=yes", 12, 4, "'offcpu' has no key 'idel'", "did you mean 'idle'?"},
+    {"offcpu>20ms,blocked", 12, 7, "'offcpu' has no key 'blocked'", NULL},
+    {"offcpu>20ms, state=blocked", 12, 6, "'offcpu' has no key ' state'", "did you mean 'state'?"},
+    {"offcpu>20ms,side=unsent", 12, 4, "'offcpu' has no key 'side'", "did you mean 'idle'?"},
+    {"offcpu>20ms,state", 17, 1, "state needs '=' and blocked, sleeping or preempted", NULL},
+    {"offcpu>20ms,state,idle=yes", 17, 1, "state needs '='", NULL},
+    {"offcpu>20ms,state=", 18, 1, "state= needs blocked, sleeping or preempted", NULL},
+    {"offcpu>20ms,state=,idle=yes", 18, 1, "state= needs blocked", NULL},
+    {"offcpu>20ms,state=blokced", 18, 7, "'blokced' is not blocked, sleeping or preempted",
+     "did you mean 'blocked'?"},
+    {"offcpu>20ms,state=sleep", 18, 5, "'sleep' is not blocked, sleeping or preempted", NULL},
+    {"offcpu>20ms,state=S", 18, 1, "'S' is not blocked", NULL},
+    {"offcpu>20ms,state=blocked+", 26, 1, "state= needs blocked", NULL},
+    {"offcpu>20ms,state=+blocked", 18, 1, "state= needs blocked", NULL},
+    {"offcpu>20ms,state=blocked+sleping", 26, 7, "'sleping' is not", "did you mean 'sleeping'?"},
+    {"offcpu>20ms,state=blocked,sleping", 26, 7, "'sleping' is not", "did you mean 'sleeping'?"},
+    {"offcpu>20ms,state=blocked=sleeping", 18, 16, "'blocked=sleeping' is not", NULL},
+    {"offcpu>20ms,state=blocked,state=sleeping", 26, 5, "state= was given before", NULL},
+    {"offcpu>20ms,idle=yes,idle=read", 21, 4, "idle= was given before", NULL},
+    {"offcpu>20ms,idle=", 17, 1, "idle= needs 'yes' or the name of a system call", NULL},
+    {"offcpu>20ms,idle=yess", 17, 4, "'yess' is not 'yes' or the name of a system call",
+     "did you mean 'yes'?"},
+    {"offcpu>20ms,idle=recvform", 17, 8, "'recvform' is not", "did you mean 'recvfrom'?"},
+    {"offcpu>20ms,idle=read+wirte", 22, 5, "'wirte' is not", "did you mean 'write'?"},
+    {"offcpu>20ms,idle=no_such_system_call_at_all", 17, 26, "is not 'yes' or the name", NULL},
+    {"offcpu>20ms,idle=0", 17, 1, "'0' is not", NULL},
+};
+
+static const char *line(const char *text, int n)
+{
+    for (; n && text; n--) {
+        text = strchr(text, '\n');
+        text = text ? text + 1 : NULL;
+    }
+    return text ? text : "";
+}
+
+static void check_rejected(const struct rejected *t)
+{
+    struct st_error err = {0};
+    struct trg_spec spec;
+    const char *carets, *last;
+
+    assert_int_equal(trg_parse(t->text, &spec, &err), ST_EUSAGE);
+    assert_null(spec.text);
+    assert_null(spec.options);
+    assert_int_equal(err.code, ST_EUSAGE);
+    if (!strstr(err.text, t->says))
+        fail_msg("%s\n does not say: %s", err.text, t->says);
+    carets = line(err.text, 2);
+    if ((int)strspn(carets, " ") - 2 != t->column ||
+        (int)strspn(carets + strspn(carets, " "), "^") != t->width)
+        fail_msg("'%s': carets at %zu, %zu wide, expected %d, %d\n%s", t->text, strspn(carets, " ") - 2,
+                 strspn(carets + strspn(carets, " "), "^"), t->column, t->width, err.text);
+    last = line(err.text, 3);
+    if (t->hint ? !strstr(last, t->hint) : *last != '\0')
+        fail_msg("%s\n expected the hint: %s", err.text, t->hint ? t->hint : "(none)");
+    for (const char *c = err.text; *c; c++)
+        assert_true(*c == '\n' || (unsigned char)*c >= 0x20);
+}
+
+static void test_rejected(void **state)
+{
+    (void)state;
+    assert_true(sizeof(rejected) / sizeof(rejected[0]) >= 60);
+    for (size_t i = 0; i < sizeof(rejected) / sizeof(rejected[0]); i++)
+        check_rejected(&rejected[i]);
+}
+
+static void parse(const char *text, struct trg_spec *spec)
+{
+    struct st_error err = {0};
+
+    if (trg_parse(text, spec, &err))
+        fail_msg("'%s': %s", text, err.text);
+    assert_string_equal(spec->text, text);
+}
+
+static void test_thresholds(void **state)
+{
+    static const struct {
+        const char *text;
+
+        uint64_t ns;
+    } taken[] = {
+        {"offcpu>20ms", 20000000},     {"offcpu>1ns", 1},
+        {"offcpu>300us", 300000},      {"offcpu>1.5s", 1500000000},
+        {"offcpu>0.5ms", 500000},      {"offcpu>2m", 120000000000},
+        {"offcpu>2min", 120000000000}, {"offcpu>24h", 86400000000000},
+        {"offcpu>020ms", 20000000},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
+        struct trg_spec spec;
+
+        parse(taken[i].text, &spec);
+        assert_int_equal(spec.threshold_ns, taken[i].ns);
+        assert_false(spec.worst);
+        assert_ptr_equal(spec.kind, &trg_offcpu);
+        trg_spec_free(&spec);
+    }
+}
+
+static void test_worst(void **state)
+{
+    struct trg_spec spec;
+
+    (void)state;
+    parse("offcpu>worst,state=blocked", &spec);
+    assert_true(spec.worst);
+    assert_int_equal(spec.threshold_ns, 0);
+    trg_spec_free(&spec);
+}
+
+static void test_states(void **state)
+{
+    static const struct {
+        const char *text;
+
+        uint32_t states;
+    } taken[] = {
+        {"offcpu>20ms", 0},
+        {"offcpu>20ms,state=blocked", OFFCPU_BLOCKED},
+        {"offcpu>20ms,state=sleeping", OFFCPU_SLEEPING},
+        {"offcpu>20ms,state=preempted", OFFCPU_PREEMPTED},
+        {"offcpu>20ms,state=blocked+preempted", OFFCPU_BLOCKED | OFFCPU_PREEMPTED},
+        {"offcpu>20ms,state=blocked,sleeping,preempted", OFFCPU_ANY},
+        {"offcpu>20ms,state=blocked,sleeping,idle=yes", OFFCPU_BLOCKED | OFFCPU_SLEEPING},
+        {"offcpu>20ms,idle=yes,state=blocked+blocked", OFFCPU_BLOCKED},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
+        struct trg_spec spec;
+
+        parse(taken[i].text, &spec);
+        assert_int_equal(((struct offcpu_options *)spec.options)->states, taken[i].states);
+        trg_spec_free(&spec);
+    }
+}
+
+static bool is_idle(const struct trg_spec *spec, const char *name)
+{
+    const struct offcpu_options *o = spec->options;
+    int number = trg_syscall_number(name);
+
+    assert_true(number >= 0);
+    return o->idle[number / 64] >> (number % 64) & 1;
+}
+
+static void test_idle(void **state)
+{
+    static const char *const waits[] = {"epoll_wait",      "epoll_pwait", "epoll_pwait2",    "poll",
+                                        "ppoll",           "select",      "pselect6",        "accept",
+                                        "accept4",         "nanosleep",   "clock_nanosleep", "pause",
+                                        "rt_sigtimedwait", "wait4",       "waitid"};
+    static const char *const stalls[] = {"read",  "recvfrom", "recvmsg",        "recvmmsg", "write",
+                                         "fsync", "futex",    "io_uring_enter", "flock"};
+    struct trg_spec spec;
+
+    (void)state;
+    parse("offcpu>20ms", &spec);
+    for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++)
+        assert_true(is_idle(&spec, waits[i]));
+    for (size_t i = 0; i < sizeof(stalls) / sizeof(stalls[0]); i++)
+        assert_false(is_idle(&spec, stalls[i]));
+    trg_spec_free(&spec);
+    parse("offcpu>20ms,idle=read+recvfrom,flock", &spec);
+    assert_true(is_idle(&spec, "read") && is_idle(&spec, "recvfrom") && is_idle(&spec, "flock") &&
+                is_idle(&spec, "poll"));
+    assert_false(is_idle(&spec, "write"));
+    assert_false(((struct offcpu_options *)spec.options)->count_idle);
+    trg_spec_free(&spec);
+    parse("offcpu>20ms,idle=yes", &spec);
+    assert_true(((struct offcpu_options *)spec.options)->count_idle);
+    trg_spec_free(&spec);
+}
+
+/* A long text is cut around the place, and the carets still stand under it. */
+static void test_long_text(void **state)
+{
+    struct st_error err = {0};
+    struct trg_spec spec;
+    char text[2048] = "offcpu>20ms,idle=read";
+    const char *shown, *carets;
+
+    (void)state;
+    while (strlen(text) < 1500)
+        strcat(text, "+read");
+    strcat(text, "+rread+write");
+    assert_int_equal(trg_parse(text, &spec, &err), ST_EUSAGE);
+    shown = line(err.text, 1);
+    carets = line(err.text, 2);
+    assert_int_equal(strncmp(shown, "  ...", 5), 0);
+    assert_true(strcspn(shown, "\n") < 210);
+    assert_int_equal(strncmp(shown + strspn(carets, " "), "rread+", 6), 0);
+    assert_int_equal(strspn(carets + strspn(carets, " "), "^"), 5);
+    assert_non_null(strstr(line(err.text, 3), "did you mean 'read'?"));
+}
+
+/* Text of every length, cut at each byte, is taken or refused with a message; nothing else happens. */
+static void test_cut_at_every_byte(void **state)
+{
+    static const char whole[] = "offcpu>20.5ms,state=blocked+sleeping,preempted,idle=read+recvfrom";
+    char part[sizeof(whole)];
+
+    (void)state;
+    for (size_t n = 0; n < sizeof(whole); n++) {
+        struct st_error err = {0};
+        struct trg_spec spec;
+
+        snprintf(part, n + 1, "%s", whole);
+        if (!trg_parse(part, &spec, &err))
+            trg_spec_free(&spec);
+        else
+            assert_true(strlen(err.text) > 0 && !spec.text && !spec.options);
+        assert_int_equal(trg_parse(part, &spec, NULL) == 0, err.text[0] == '\0');
+        trg_spec_free(&spec);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rejected),
+        cmocka_unit_test(test_thresholds),
+        cmocka_unit_test(test_worst),
+        cmocka_unit_test(test_states),
+        cmocka_unit_test(test_idle),
+        cmocka_unit_test(test_long_text),
+        cmocka_unit_test(test_cut_at_every_byte),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,107 @@
+/* Children that block. */
+#include "workload.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+uint64_t workload_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+pid_t workload_tid(void)
+{
+    return (pid_t)syscall(SYS_gettid);
+}
+
+void workload_sleep_ms(int ms)
+{
+    struct timespec t = {ms / 1000, ms % 1000 * 1000000L};
+
+    while (nanosleep(&t, &t))
+        ;
+}
+
+static void run_child(struct workload *w, workload_fn *fn)
+{
+    struct pollfd fd = {.fd = w->go[0], .events = POLLIN};
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    close(w->go[1]);
+    if (poll(&fd, 1, -1) == 1 && fd.revents & POLLIN)
+        fn(w);
+    _exit(0);
+}
+
+void workload_fork(struct workload *w, workload_fn *fn)
+{
+    assert_int_equal(pipe(w->go), 0);
+    w->shared = mmap(NULL, sizeof(*w->shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(w->shared != MAP_FAILED);
+    w->pid = fork();
+    assert_true(w->pid >= 0);
+    if (!w->pid)
+        run_child(w, fn);
+    close(w->go[0]);
+}
+
+void workload_go(struct workload *w)
+{
+    assert_int_equal(write(w->go[1], "g", 1), 1);
+}
+
+void workload_reap(pid_t pid)
+{
+    int status;
+
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+void workload_wait(struct workload *w)
+{
+    workload_reap(w->pid);
+    close(w->go[1]);
+    munmap(w->shared, sizeof(*w->shared));
+}
+
+void workload_end(struct workload *w, uint64_t start_ns)
+{
+    uint64_t end = workload_now();
+    uint32_t i = w->shared->stalls++;
+
+    if (i < WORKLOAD_STALLS)
+        w->shared->stall[i] = (struct workload_stall){start_ns, end, workload_tid()};
+}
+
+pid_t workload_feeder(int fd, int ms, int n)
+{
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (int i = 0; i < n; i++) {
+        workload_sleep_ms(ms);
+        if (write(fd, "x", 1) != 1)
+            _exit(1);
+    }
+    _exit(0);
+}

@@ -1,0 +1,54 @@
+/* For tests: child processes that block in known ways, known times, and tell when they did. */
+#ifndef ST_TEST_TRIGGERS_WORKLOAD_H
+#define ST_TEST_TRIGGERS_WORKLOAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define WORKLOAD_STALLS 256
+
+/* One stall as the child that had it saw it, by CLOCK_MONOTONIC. */
+struct workload_stall {
+    uint64_t start_ns, end_ns;
+
+    pid_t tid;
+};
+
+struct workload_shared {
+    _Atomic uint32_t stalls; /* how many are in `stall` */
+
+    struct workload_stall stall[WORKLOAD_STALLS];
+
+    _Atomic int note[8]; /* for a workload's own use: thread ids it wants to tell */
+};
+
+struct workload {
+    pid_t pid;
+
+    int go[2]; /* pipe: a byte lets the child begin */
+
+    struct workload_shared *shared;
+};
+
+typedef void workload_fn(struct workload *w);
+
+/* Forks a child that waits (in poll: idle) until workload_go(), then runs fn and exits. */
+void workload_fork(struct workload *w, workload_fn *fn);
+void workload_go(struct workload *w);
+
+/* Waits for the end; the child must have ended with status 0. */
+void workload_wait(struct workload *w);
+
+/* For the child: it was stalled since start_ns, until now. */
+void workload_end(struct workload *w, uint64_t start_ns);
+
+uint64_t workload_now(void);
+pid_t workload_tid(void);
+void workload_sleep_ms(int ms);
+
+/* A process that is not watched writes a byte to fd every `ms` milliseconds, `n` times. Its pid. */
+pid_t workload_feeder(int fd, int ms, int n);
+void workload_reap(pid_t pid);
+
+#endif

@@ -1,0 +1,82 @@
+/* What user space tells the BPF programs before they are loaded, and what it reads back. Shared with BPF. */
+#ifndef ST_TRIGGERS_CONFIG_H
+#define ST_TRIGGERS_CONFIG_H
+
+#include "perfdata/stall_record.h"
+
+/* Whose threads are watched. */
+enum follow_mode {
+    FOLLOW_PIDS,   /* the processes in the map `pids`, and what they fork */
+    FOLLOW_CGROUP, /* every thread while it is in the cgroup */
+    FOLLOW_ALL,    /* every thread but the idle ones and our own */
+};
+
+struct follow_config {
+    st_u32 mode;
+
+    st_u32 self; /* our own process: never watched */
+
+    st_u32 newborn; /* the process is held back before its first exec: that wait is ours, not its own */
+
+    st_u64 cgroup;
+};
+
+/* States that offcpu tells apart. */
+enum offcpu_state {
+    OFFCPU_BLOCKED = 1,   /* uninterruptible: disk, page fault, vfork */
+    OFFCPU_SLEEPING = 2,  /* interruptible: futex, socket, pipe */
+    OFFCPU_PREEMPTED = 4, /* runnable, without a CPU */
+    OFFCPU_ANY = 7,
+};
+
+#define OFFCPU_SYSCALLS 512 /* bits in a set of system calls */
+
+struct offcpu_config {
+    st_u64 idle[OFFCPU_SYSCALLS / 64]; /* waits for work, by x86-64 system call number */
+
+    st_u64 idle32[OFFCPU_SYSCALLS / 64]; /* the same for 32-bit (i386) calls */
+
+    st_u32 states; /* enum offcpu_state: which count */
+
+    st_u32 trigger; /* number of the --on */
+
+    st_u32 measure_only;
+
+    st_u32 count_idle; /* idle=yes */
+
+    st_u32 worst; /* each new worst raises the threshold */
+
+    st_u64 tick_ns; /* of the jiffies clock, or more */
+};
+
+/* A stall that lasts so much longer than its threshold is told while it goes on. */
+#define ST_GRACE_NS 40000000ull
+
+/* A log2 histogram with 8 linear steps in each power of two: a value is known within 12.5 %. */
+#define HIST_STEPS   8
+#define HIST_BUCKETS (64 * HIST_STEPS)
+
+struct hist {
+    st_u64 bucket[HIST_BUCKETS];
+
+    st_u64 sum;
+
+    st_u64 worst;
+};
+
+/* What the program offcpu_look_at tells of a thread that is still off its CPU. */
+struct offcpu_look {
+    st_u64 seq;
+
+    st_u64 ip, sp, bp; /* user registers */
+
+    st_u64 args[6];
+
+    st_u32 kstack_n;
+
+    st_u32 compat;
+
+    st_u64 kstack[ST_STALL_KSTACK];
+};
+
+#endif

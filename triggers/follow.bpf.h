@@ -1,0 +1,162 @@
+/* Which threads are watched: a slot of per-thread state for each, found through task storage. Included by a
+ * kind's BPF program, which defines struct thread (with the fields `timer` and `task`) and the hooks named
+ * below. */
+#ifndef ST_TRIGGERS_FOLLOW_BPF_H
+#define ST_TRIGGERS_FOLLOW_BPF_H
+
+#include "triggers/config.h"
+#include "triggers/kernel.h"
+
+#define MAX_CGROUP_DEPTH 32
+
+const volatile struct follow_config follow;
+
+/* Slots are taken from `free_slots`, then from the never used ones; a map of timers must be an array (or a
+ * hash), which is why the state is not in the task storage itself. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, st_u32);
+    __type(value, struct thread);
+} threads SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_QUEUE);
+    __uint(max_entries, 1);
+    __type(value, st_u32);
+} free_slots SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, int);
+    __type(value, st_u32);
+} slots SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 4096);
+    __type(key, st_u32);
+    __type(value, char);
+} pids SEC(".maps");
+
+#define FILTER_WORDS 64
+
+st_u64 tgid_filter[FILTER_WORDS]; /* a bit for each process id modulo 4096 that is, or was, watched */
+st_u32 slots_used;
+st_u32 slots_max;    /* set by user space */
+st_u64 lost_threads; /* could not be watched: no slot, no memory */
+
+/* The thread's slot gets its first values / is given up. Process context; `t` is otherwise unused. */
+static void thread_begins(struct thread *t, struct task_struct *task);
+static void thread_ends(struct thread *t, st_u32 slot);
+
+static __always_inline bool maybe_followed(struct task_struct *task)
+{
+    st_u32 tgid = task->tgid;
+
+    if (follow.mode != FOLLOW_PIDS)
+        return true;
+    return tgid_filter[tgid / 64 % FILTER_WORDS] >> (tgid % 64) & 1;
+}
+
+/* The slot number of a watched task, or NULL: two loads for a process that is not. */
+static __always_inline st_u32 *slot_of(struct task_struct *task)
+{
+    if (!task->pid || !maybe_followed(task))
+        return NULL;
+    return bpf_task_storage_get(&slots, task, NULL, 0);
+}
+
+/* Whether the task is in the cgroup or below it. */
+static __noinline bool in_cgroup(struct task_struct *task)
+{
+    struct cgroup *cgroup = BPF_CORE_READ(task, cgroups, dfl_cgrp);
+
+    for (int depth = 0; cgroup && depth < MAX_CGROUP_DEPTH; depth++) {
+        if (BPF_CORE_READ(cgroup, kn, id) == follow.cgroup)
+            return true;
+        cgroup = (struct cgroup *)BPF_CORE_READ(cgroup, self.parent); /* `self` is the first member */
+    }
+    return false;
+}
+
+static __always_inline int take_slot(st_u32 *slot)
+{
+    if (!bpf_map_pop_elem(&free_slots, slot))
+        return 0;
+    *slot = __sync_fetch_and_add(&slots_used, 1);
+    if (*slot < slots_max)
+        return 0;
+    __sync_fetch_and_add(&slots_used, -1);
+    return -1;
+}
+
+static __always_inline void give_slot(st_u32 slot)
+{
+    bpf_map_push_elem(&free_slots, &slot, 0);
+}
+
+/* Begins to watch a task. Does nothing when it is watched. */
+static __always_inline void adopt(struct task_struct *task)
+{
+    st_u32 slot, *owned, tgid = task->tgid;
+    struct thread *t;
+
+    if (bpf_task_storage_get(&slots, task, NULL, 0))
+        return;
+    if (take_slot(&slot) || !(t = bpf_map_lookup_elem(&threads, &slot))) {
+        __sync_fetch_and_add(&lost_threads, 1);
+        return;
+    }
+    thread_begins(t, task);
+    __sync_fetch_and_or(&tgid_filter[tgid / 64 % FILTER_WORDS], 1ull << (tgid % 64));
+    owned = bpf_task_storage_get(&slots, task, &slot, BPF_LOCAL_STORAGE_GET_F_CREATE);
+    if (owned && *owned == slot)
+        return;
+    if (!owned)
+        __sync_fetch_and_add(&lost_threads, 1);
+    thread_ends(t, slot); /* someone else was faster */
+    give_slot(slot);
+}
+
+static __always_inline bool wanted(struct task_struct *task)
+{
+    st_u32 tgid = task->tgid;
+
+    if (!task->pid || task->flags & PF_EXITING)
+        return false;
+    if (follow.mode == FOLLOW_PIDS)
+        return bpf_map_lookup_elem(&pids, &tgid);
+    return tgid != follow.self;
+}
+
+/* Threads and processes that a watched thread makes are watched too. */
+SEC("tp_btf/task_newtask")
+int BPF_PROG(st_newtask, struct task_struct *task, unsigned long clone_flags)
+{
+    struct task_struct *parent = bpf_get_current_task_btf();
+
+    if (follow.mode == FOLLOW_PIDS ? slot_of(parent) != NULL : (st_u32)parent->tgid != follow.self)
+        adopt(task);
+    return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(st_exit, struct task_struct *task)
+{
+    st_u32 *owned = slot_of(task), slot;
+    struct thread *t;
+
+    if (!owned)
+        return 0;
+    slot = *owned;
+    bpf_task_storage_delete(&slots, task);
+    t = bpf_map_lookup_elem(&threads, &slot);
+    if (t)
+        thread_ends(t, slot);
+    give_slot(slot);
+    return 0;
+}
+
+#endif

@@ -1,0 +1,180 @@
+/* The few kernel types that the BPF programs read, by CO-RE: only the fields in use; the offsets come from
+ * the running kernel's BTF. Names and meanings: include/linux/sched.h, kernel/sched/sched.h,
+ * arch/x86/include/asm/ptrace.h. */
+#ifndef ST_TRIGGERS_KERNEL_H
+#define ST_TRIGGERS_KERNEL_H
+
+#include "perfdata/stall_record.h"
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+/* BPF_PROG() names a context that most programs have no use for. */
+#pragma clang diagnostic ignored "-Wunused-parameter"
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct kernfs_node {
+    st_u64 id;
+};
+
+struct cgroup_subsys_state {
+    struct cgroup_subsys_state *parent;
+};
+
+struct cgroup {
+    struct cgroup_subsys_state self;
+
+    struct kernfs_node *kn;
+};
+
+struct css_set {
+    struct cgroup *dfl_cgrp;
+};
+
+struct thread_info {
+    st_u32 status;
+
+    st_u32 cpu;
+};
+
+struct sched_info {
+    unsigned long long run_delay;
+};
+
+struct rq {
+    st_u64 clock;
+};
+
+struct cfs_rq {
+    struct rq *rq;
+};
+
+struct sched_entity {
+    struct cfs_rq *cfs_rq;
+};
+
+struct task_struct {
+    struct thread_info thread_info;
+
+    struct sched_entity se;
+
+    unsigned int __state;
+
+    unsigned int flags;
+
+    int on_cpu;
+
+    int on_rq;
+
+    int pid;
+
+    int tgid;
+
+    char comm[16];
+
+    struct css_set *cgroups;
+
+    struct sched_info sched_info;
+};
+
+struct pt_regs {
+    unsigned long r10, r9, r8, cx, bx, dx, si, di, bp, orig_ax, ip, sp;
+};
+
+struct irqaction {
+    const char *name;
+};
+
+struct timer_list {
+    void (*function)(struct timer_list *);
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+    struct seq_file *seq;
+};
+
+struct bpf_iter__task {
+    struct bpf_iter_meta *meta;
+
+    struct task_struct *task;
+};
+
+#pragma clang attribute pop
+
+/* Per-CPU variables without their symbols, which kallsyms has on some kernels only (CONFIG_KALLSYMS_ALL). The
+ * run queue is one, and a task that runs points to its CPU's; BTF tells how far from it the others are. */
+static __always_inline struct rq *run_queue(struct task_struct *running)
+{
+    return running->se.cfs_rq->rq;
+}
+
+/* Differences to the run queue's place in the per-CPU section: set by user space before loading. */
+const volatile long preempt_count_place;
+const volatile long current_task_place;
+
+static __always_inline st_u32 preempt_count(void)
+{
+    const char *base = (const char *)run_queue(bpf_get_current_task_btf());
+    st_u32 count = 0;
+
+    bpf_probe_read_kernel(&count, sizeof(count), base + preempt_count_place);
+    return count;
+}
+
+/* Whether that arithmetic holds on this kernel: the current task is found by it. */
+static __always_inline bool places_are_right(void)
+{
+    struct task_struct *current = bpf_get_current_task_btf();
+    const char *base = (const char *)run_queue(current);
+    st_u64 found = 0;
+
+    bpf_probe_read_kernel(&found, sizeof(found), base + current_task_place);
+    return found == (st_u64)current;
+}
+
+static __always_inline struct pt_regs *user_registers(struct task_struct *task)
+{
+    return (struct pt_regs *)bpf_task_pt_regs(task);
+}
+
+/* include/linux/sched.h: bits of task_struct.__state and of sched_switch's prev_state. */
+enum {
+    TASK_INTERRUPTIBLE = 0x1,
+    TASK_UNINTERRUPTIBLE = 0x2,
+    TASK_STOPPED_BIT = 0x4,
+    TASK_TRACED_BIT = 0x8,
+    TASK_PARKED = 0x40,
+    TASK_DEAD = 0x80,
+    TASK_NOLOAD = 0x400,
+    TASK_NEW = 0x800,
+    TASK_RTLOCK_WAIT = 0x1000,
+    TASK_FROZEN = 0x8000,
+};
+
+/* include/linux/sched.h: bits of task_struct.flags. */
+enum {
+    PF_EXITING = 0x4,
+    PF_IO_WORKER = 0x10,
+    PF_USER_WORKER = 0x4000, /* from 6.4; unused before */
+    PF_KTHREAD = 0x200000,
+};
+
+enum {
+    TS_COMPAT = 2 /* arch/x86/include/asm/thread_info.h: in a 32-bit system call */
+};
+
+/* include/linux/preempt.h */
+enum {
+    SOFTIRQ_SERVING = 0x100,
+    HARDIRQ_MASK = 0xf0000,
+    NMI_MASK = 0xf00000,
+};
+
+#endif

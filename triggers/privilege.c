@@ -1,0 +1,108 @@
+/* Capabilities, BTF, and libbpf's complaints. */
+#include "triggers/privilege.h"
+#include "base/log.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/capability.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define INIT_PID_NS "pid:[4026531836]" /* PROC_PID_INIT_INO, include/linux/proc_ns.h */
+
+static char complaint[256];
+
+static int hear(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+    char line[512];
+
+    vsnprintf(line, sizeof(line), fmt, ap);
+    line[strcspn(line, "\n")] = '\0';
+    if (level == LIBBPF_WARN && line[0])
+        snprintf(complaint, sizeof(complaint), "%.*s", (int)sizeof(complaint) - 1, line);
+    if (level != LIBBPF_DEBUG)
+        st_log_debug("%s", line);
+    return 0;
+}
+
+void trg_hear_libbpf(void)
+{
+    complaint[0] = '\0';
+    libbpf_set_print(hear);
+}
+
+int trg_bpf_failed(int rc, const char *what, struct st_error *err)
+{
+    int code =
+        rc == -EPERM || rc == -EACCES || rc == -EOPNOTSUPP || rc == -ENOTSUP || rc == -EINVAL || rc == -ESRCH
+            ? ST_ECANNOT
+            : ST_EFAIL;
+
+    if (rc == -ENOMEM)
+        code = ST_ENOMEM;
+    errno = -rc;
+    st_fail_errno(err, code, "%s", what);
+    if (complaint[0])
+        st_hint(err, "%s", complaint);
+    if (rc == -EPERM)
+        st_hint(err, "the capabilities are there, so a container, seccomp or kernel lockdown forbids it");
+    return code;
+}
+
+static uint64_t effective_capabilities(void)
+{
+    unsigned long long caps = 0;
+    char line[128];
+    FILE *f = fopen("/proc/thread-self/status", "re");
+
+    if (!f)
+        return 0;
+    while (fgets(line, sizeof(line), f))
+        if (sscanf(line, "CapEff: %llx", &caps) == 1)
+            break;
+    fclose(f);
+    return caps;
+}
+
+static int check_capabilities(struct st_error *err)
+{
+    uint64_t caps = effective_capabilities();
+    bool bpf = caps >> CAP_BPF & 1, perfmon = caps >> CAP_PERFMON & 1;
+
+    if (caps >> CAP_SYS_ADMIN & 1 || (bpf && perfmon))
+        return 0;
+    st_fail(err, ST_ECANNOT, "--on needs BPF, and this process lacks %s%s%s", bpf ? "" : "CAP_BPF",
+            bpf || perfmon ? "" : " and ", perfmon ? "" : "CAP_PERFMON");
+    return st_hint(err, "run it as root, or without --on: Ctrl-C, SIGUSR2 and `snap` take snapshots too");
+}
+
+/* BPF sees the thread numbers of the initial name space; ours would be others. */
+static int check_pid_namespace(struct st_error *err)
+{
+    char link[64];
+    ssize_t n = readlink("/proc/self/ns/pid", link, sizeof(link) - 1);
+
+    if (n < 0)
+        return st_fail_errno(err, ST_ECANNOT, "cannot read /proc/self/ns/pid: is /proc mounted?");
+    link[n] = '\0';
+    if (!strcmp(link, INIT_PID_NS))
+        return 0;
+    st_fail(err, ST_ECANNOT,
+            "--on does not work in a pid name space (a container): thread numbers differ in the kernel");
+    return st_hint(err, "run stalltrap on the host, or in a container with --pid=host");
+}
+
+int trg_check_bpf(struct st_error *err)
+{
+    int rc = check_capabilities(err);
+
+    if (rc)
+        return rc;
+    if (access("/sys/kernel/btf/vmlinux", R_OK))
+        return st_fail_errno(
+            err, ST_ECANNOT,
+            "--on needs the kernel's type information (CONFIG_DEBUG_INFO_BTF): /sys/kernel/btf/vmlinux");
+    return check_pid_namespace(err);
+}

@@ -1,0 +1,243 @@
+/* The set of triggers of one recording: every kind behind one face. */
+#include "triggers/trigger.h"
+#include "base/safetext.h"
+#include "base/vec.h"
+#include "triggers/histogram.h"
+#include "triggers/kind.h"
+#include "triggers/parse.h"
+#include "triggers/privilege.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct trg_one {
+    struct trg_spec spec;
+
+    struct trg_state *state; /* NULL until it is open */
+};
+
+struct trg_set {
+    ST_VEC(struct trg_one) each;
+
+    const struct trg_config *config;
+
+    struct trg_config copy;
+};
+
+int trg_add(struct trg_set **set, const char *text, struct st_error *err)
+{
+    struct trg_one one = {0};
+    int rc = trg_parse(text, &one.spec, err);
+
+    if (rc)
+        return rc;
+    if (!*set && !(*set = calloc(1, sizeof(**set))))
+        rc = st_nomem(err, "the triggers");
+    if (!rc && st_vec_push(&(*set)->each, one))
+        rc = st_nomem(err, "the triggers");
+    if (rc)
+        trg_spec_free(&one.spec);
+    return rc;
+}
+
+size_t trg_count(const struct trg_set *set)
+{
+    return set ? set->each.n : 0;
+}
+
+const char *trg_text(const struct trg_set *set, size_t i)
+{
+    return set->each.at[i].spec.text;
+}
+
+static void close_states(struct trg_set *set)
+{
+    for (size_t i = 0; i < set->each.n; i++) {
+        struct trg_one *one = &set->each.at[i];
+
+        if (one->state)
+            one->spec.kind->close(one->state);
+        one->state = NULL;
+    }
+}
+
+int trg_open(struct trg_set *set, const struct trg_config *config, struct st_error *err)
+{
+    int rc = trg_check_bpf(err);
+
+    set->copy = *config;
+    set->config = &set->copy;
+    for (size_t i = 0; !rc && i < set->each.n; i++) {
+        struct trg_one *one = &set->each.at[i];
+        struct trg_open how = {.spec = &one->spec, .config = set->config, .trigger = (uint32_t)i};
+
+        rc = one->spec.kind->open(&how, &one->state, err);
+        if (!rc)
+            one->spec.kind->hold(one->state, UINT64_MAX); /* until start */
+    }
+    if (rc)
+        close_states(set);
+    return rc;
+}
+
+void trg_output_attr(struct perf_event_attr *attr)
+{
+    memset(attr, 0, sizeof(*attr));
+    attr->size = sizeof(*attr);
+    attr->type = PERF_TYPE_SOFTWARE;
+    attr->config = PERF_COUNT_SW_BPF_OUTPUT;
+    attr->sample_period = 1;
+    attr->sample_type =
+        PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_RAW;
+    attr->sample_id_all = 1;
+    attr->wakeup_events = 1;
+}
+
+int trg_set_output(struct trg_set *set, int cpu, int fd, struct st_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < set->each.n; i++)
+        rc = set->each.at[i].spec.kind->set_output(set->each.at[i].state, cpu, fd, err);
+    return rc;
+}
+
+static uint64_t monotonic_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+int trg_start(struct trg_set *set, struct st_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < set->each.n; i++)
+        rc = set->each.at[i].spec.kind->start(set->each.at[i].state, err);
+    return rc ? rc : trg_hold(set, set->config->warm_up_ns, err);
+}
+
+int trg_hold(struct trg_set *set, uint64_t ns, struct st_error *err)
+{
+    uint64_t now = monotonic_ns();
+    uint64_t until = ns > UINT64_MAX - now ? UINT64_MAX : ns ? now + ns : 0;
+
+    (void)err;
+    for (size_t i = 0; i < set->each.n; i++)
+        if (set->each.at[i].state)
+            set->each.at[i].spec.kind->hold(set->each.at[i].state, until);
+    return 0;
+}
+
+static const struct trg_kind *kind_of(const struct st_stall_record *record)
+{
+    for (size_t i = 0; trg_kinds[i]; i++)
+        if (trg_kinds[i]->record_kind == record->kind)
+            return trg_kinds[i];
+    return NULL;
+}
+
+static int check_counts(const struct st_stall_record *r, struct st_error *err)
+{
+    if (r->kstack_n > ST_STALL_KSTACK || r->ustack_n > ST_STALL_USTACK || r->wstack_n > ST_STALL_WSTACK ||
+        r->extra_n > ST_STALL_EXTRA)
+        return st_fail(
+            err, ST_EBADFILE,
+            "a stall record with %u, %u and %u frames and %u bytes of attributes: more than it has room for",
+            r->kstack_n, r->ustack_n, r->wstack_n, r->extra_n);
+    return 0;
+}
+
+int trg_record(const void *raw, size_t size, const struct st_stall_record **record, struct st_error *err)
+{
+    const struct st_stall_record *r = raw;
+    uint32_t magic;
+    uint16_t version;
+    int rc;
+
+    if (size < sizeof(magic) + sizeof(version))
+        return 0;
+    memcpy(&magic, raw, sizeof(magic));
+    if (magic != ST_STALL_MAGIC)
+        return 0;
+    memcpy(&version, (const char *)raw + sizeof(magic), sizeof(version));
+    if (version != ST_STALL_VERSION)
+        return st_fail(err, ST_EBADFILE, "a stall record of version %u, this program knows %d", version,
+                       ST_STALL_VERSION);
+    if (size < sizeof(*r))
+        return st_fail(err, ST_EBADFILE, "a stall record of %zu bytes, expected %zu", size, sizeof(*r));
+    if ((uintptr_t)raw % _Alignof(struct st_stall_record))
+        return st_fail(err, ST_EFAIL, "a stall record at an address that is no multiple of 8");
+    rc = check_counts(r, err);
+    if (rc)
+        return rc;
+    *record = r;
+    return 1;
+}
+
+void trg_complete(struct trg_set *set, struct st_stall_record *record)
+{
+    struct trg_one *one = record->trigger < set->each.n ? &set->each.at[record->trigger] : NULL;
+
+    if (one && one->state && one->spec.kind->record_kind == record->kind)
+        one->spec.kind->complete(one->state, record);
+}
+
+void trg_describe(const struct trg_set *set, const struct st_stall_record *record, trg_ksym_fn *name,
+                  void *ctx, char *text, size_t size)
+{
+    const struct trg_kind *kind = kind_of(record);
+    char comm[17], safe[68];
+    int n;
+
+    (void)set;
+    snprintf(comm, sizeof(comm), "%.16s", record->comm);
+    st_safe_text(safe, sizeof(safe), comm);
+    n = snprintf(text, size, "thread %u \"%s\" ", record->tid, safe);
+    if (kind && n > 0 && (size_t)n < size)
+        kind->describe(record, name, ctx, text + n, size - (size_t)n);
+}
+
+int trg_print_histograms(struct trg_set *set, FILE *to, struct st_error *err)
+{
+    struct hist *sum = calloc(1, sizeof(*sum));
+    int rc = sum ? 0 : st_nomem(err, "the histogram");
+
+    for (size_t i = 0; !rc && i < set->each.n; i++) {
+        const struct trg_spec *spec = &set->each.at[i].spec;
+        char safe[256], head[320];
+
+        rc = spec->kind->histogram(set->each.at[i].state, sum, err);
+        if (rc)
+            break;
+        st_safe_text(safe, sizeof(safe), spec->text);
+        snprintf(head, sizeof(head), "%s: %s", safe, spec->kind->measures);
+        trg_hist_print(sum, head, to);
+    }
+    free(sum);
+    return rc;
+}
+
+uint64_t trg_lost(struct trg_set *set)
+{
+    uint64_t lost = 0;
+
+    for (size_t i = 0; i < set->each.n; i++)
+        if (set->each.at[i].state)
+            lost += set->each.at[i].spec.kind->lost(set->each.at[i].state);
+    return lost;
+}
+
+void trg_close(struct trg_set *set)
+{
+    if (!set)
+        return;
+    close_states(set);
+    for (size_t i = 0; i < set->each.n; i++)
+        trg_spec_free(&set->each.at[i].spec);
+    st_vec_free(&set->each);
+    free(set);
+}
