@@ -15,16 +15,13 @@
 
 struct rec_source; /* each source has its own */
 
-enum rec_rings {
-    REC_RINGS_AUTO,
-    REC_RINGS_THREAD,
-    REC_RINGS_CPU
-};
+enum rec_rings { REC_RINGS_AUTO, REC_RINGS_THREAD, REC_RINGS_CPU };
 
 struct rec_source_config {
     const struct st_target *target; /* resolved; stays valid until close */
 
-    pid_t command; /* ST_TARGET_COMMAND: the child, stopped before its exec and released by start(); else 0 */
+    pid_t command; /* ST_TARGET_COMMAND: the child, which waits in a read() before its exec until the
+                    * recorder, after start(), lets it go; else 0 */
 
     uint64_t ring_bytes; /* of trace data a ring; 0: the source's default */
 
@@ -47,7 +44,8 @@ struct rec_ring {
 
     size_t size[2];
 
-    uint64_t offset; /* in the ring's stream of the first byte that is here; > 0: older bytes were overwritten */
+    uint64_t
+        offset; /* in the ring's stream of the first byte that is here; > 0: older bytes were overwritten */
 
     uint64_t first_time; /* perf clock ns since when this ring recorded (thread attached) */
 
@@ -63,6 +61,19 @@ struct rec_freeze {
     bool in_kernel; /* stopped by the kernel before user space woke */
 };
 
+/* A context switch of a target's thread, as the kernel's side-band would tell it (PERF_RECORD_SWITCH). */
+struct rec_switch {
+    uint64_t time; /* perf clock ns */
+
+    pid_t pid, tid;
+
+    uint32_t cpu;
+
+    bool out; /* the thread lost the CPU; else it got one (PERF_RECORD_MISC_SWITCH_OUT) */
+
+    bool preempt; /* out while it could run (PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) */
+};
+
 struct rec_source_ops {
     const char *name; /* "step" */
 
@@ -71,13 +82,15 @@ struct rec_source_ops {
     /* Whether this machine and user can: 0, or ST_ECANNOT with the reason and what to do. Touches nothing. */
     int (*probe)(const struct rec_source_config *config, struct st_error *err);
 
-    /* Opens rings and attaches to every thread of the target. Nothing is recorded yet. On error everything is undone. */
+    /* Opens rings and attaches to every thread of the target. Nothing is recorded yet. On error everything is
+     * undone. */
     int (*open)(const struct rec_source_config *config, struct rec_source **source, struct st_error *err);
 
     /* Recording is live for every thread when it returns. */
     int (*start)(struct rec_source *s, struct st_error *err);
 
-    /* Stops recording in every ring. The target goes on (a source that must may hold it for as long as the freeze lasts). */
+    /* Stops recording in every ring. The target goes on (a source that must may hold it for as long as the
+     * freeze lasts). */
     int (*freeze)(struct rec_source *s, struct rec_freeze *how, struct st_error *err);
 
     /* While frozen: the rings, as an array of *n that the source owns until resume(). */
@@ -85,25 +98,34 @@ struct rec_source_ops {
 
     int (*resume)(struct rec_source *s, struct st_error *err);
 
-    /* A descriptor that becomes readable when the source has something to tell (a thread appeared, everything ended); -1: none.
-     * The recorder then calls service(). */
+    /* A descriptor that becomes readable when the source has something to tell (a thread appeared, everything
+     * ended); -1: none. The recorder then calls service(). */
     int (*poll_fd)(struct rec_source *s);
 
     /* 1: all traced threads have ended; 0: go on; negative: the source failed. */
     int (*service)(struct rec_source *s, struct st_error *err);
 
-    /* The side-band told of a new thread of the target (fork or clone); sources that find out themselves have NULL. */
+    /* The side-band told of a new thread of the target (fork or clone); sources that find out themselves have
+     * NULL. */
     int (*thread_started)(struct rec_source *s, pid_t pid, pid_t tid, struct st_error *err);
 
-    /* The PT event's attribute as it belongs into the snapshot, and the words of PD_RECORD_AUXTRACE_INFO (enum pd_pt_priv). */
-    void (*pt_event)(struct rec_source *s, struct perf_event_attr *attr, const char **name, uint64_t *priv, size_t npriv);
+    /* The PT event's attribute as it belongs into the snapshot, and the words of PD_RECORD_AUXTRACE_INFO
+     * (enum pd_pt_priv). */
+    void (*pt_event)(struct rec_source *s, struct perf_event_attr *attr, const char **name, uint64_t *priv,
+                     size_t npriv);
 
     /* "user, 4 MiB a thread, 2 threads": the middle of the armed line. */
     void (*describe)(struct rec_source *s, char *text, size_t size);
 
-    /* Whether the kernel's context-switch records are useful while this source records (stepping switches at every step:
-     * it then tells the recorder of the real ones itself by the descriptors it enables; see step/README section in the source). */
+    /* The kernel's context-switch records say nothing while this source records (stepping switches at every
+     * step): the recorder leaves them out of its side-band and writes those that switches() tells. */
     bool own_switches;
+
+    /* Only with own_switches, while frozen: the real switches (threads that blocked or were preempted in a
+     * system call), in the order of time, as far back as the rings reach; an array of *n that the source owns
+     * until resume(). A thread that is blocked at the freeze has its `out` as its last one. */
+    int (*switches)(struct rec_source *s, const struct rec_switch **switches, size_t *n,
+                    struct st_error *err);
 
     /* Detaches from the target, which goes on, and frees. Also after a failed start. NULL is allowed. */
     void (*close)(struct rec_source *s);

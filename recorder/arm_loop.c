@@ -1,0 +1,140 @@
+/* The loop of a recording: what ends it, what makes it take a snapshot. */
+#include "base/log.h"
+#include "base/units.h"
+#include "recorder/arm.h"
+#include "recorder/signals.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+/* Ends without a snapshot. */
+static int end_now(struct arm *arm)
+{
+    arm->finish = true;
+    return 0;
+}
+
+/* Once the recording is over a signal ends the waiting for the jobs. */
+static int drop_jobs(struct arm *arm)
+{
+    rec_jobs_close(arm->jobs);
+    arm->jobs = NULL;
+    return 0;
+}
+
+int arm_on_signal(void *ctx, struct st_error *err)
+{
+    struct arm *arm = ctx;
+    int signal = rec_signals_read(arm->signals.fd);
+
+    if (!signal)
+        return 0;
+    if (!arm->live && signal != SIGUSR2)
+        return drop_jobs(arm);
+    switch (signal) {
+    case SIGINT:
+        return arm_want(arm, ARM_INTERRUPT, NULL, err);
+    case SIGUSR2:
+        return arm_want(arm, ARM_SIGNAL, NULL, err);
+    default:
+        if (!arm->written)
+            st_log_info("ended by signal %d: nothing was written", signal);
+        return end_now(arm);
+    }
+}
+
+int arm_on_snap(void *ctx, struct st_error *err)
+{
+    return arm_want(ctx, ARM_SNAP, NULL, err);
+}
+
+/* What fired at the last moment is in the rings: it counts. Returns 1 when there is something to take, and it
+ * was taken. */
+static int take_pending(struct arm *arm, struct st_error *err)
+{
+    int rc = arm->options.triggers ? arm_drain_stalls(arm, err) : 0;
+
+    if (rc || arm->cause.reason == ARM_NONE)
+        return rc;
+    arm->finish = true;
+    rc = arm_take(arm, err);
+    return rc ? rc : 1;
+}
+
+int arm_on_timeout(void *ctx, struct st_error *err)
+{
+    struct arm *arm = ctx;
+    char text[24];
+    int rc = take_pending(arm, err);
+
+    rec_timer_clear(arm->timeout.fd);
+    if (rc)
+        return rc < 0 ? rc : 0;
+    arm->finish = true;
+    if (arm->written)
+        return 0;
+    st_format_duration((int64_t)arm->options.timeout, text, sizeof(text));
+    return st_fail(err, ST_ETIMEOUT, "nothing fired within %s", text);
+}
+
+int arm_on_ended(void *ctx, struct st_error *err)
+{
+    struct arm *arm = ctx;
+    int rc;
+
+    if (!arm->live || arm->finish)
+        return 0;
+    rc = arm->launched.fd >= 0 ? arm_on_launched(arm, err) : 0; /* the command may never have run */
+    if (!rc)
+        rc = take_pending(arm, err);
+    if (rc)
+        return rc < 0 ? rc : 0;
+    if (!arm->options.triggers)
+        return arm_want(arm, ARM_END, NULL, err);
+    arm->finish = true;
+    return arm->written ? 0 : st_fail(err, ST_ETIMEOUT, "the target ended and nothing fired");
+}
+
+int arm_on_source(void *ctx, struct st_error *err)
+{
+    struct arm *arm = ctx;
+    int rc = arm->ops->service(arm->source, err);
+
+    return rc == 1 ? arm_on_ended(arm, err) : rc;
+}
+
+int arm_on_launched(void *ctx, struct st_error *err)
+{
+    struct arm *arm = ctx;
+
+    rec_loop_remove(arm->loop, &arm->launched);
+    arm->launched.fd = -1;
+    return rec_launch_result(&arm->launch, arm->options.target.argv[0], err);
+}
+
+static void close_triggers(struct arm *arm)
+{
+    struct st_error err = {0};
+
+    if (arm->armed && arm->options.triggers && !arm->options.quiet &&
+        trg_print_histograms(arm->options.triggers, stderr, &err))
+        st_log_warn("%s", err.text);
+    trg_close(arm->options.triggers);
+    arm->options.triggers = NULL;
+}
+
+int arm_run(struct arm *arm, struct st_error *err)
+{
+    struct st_error late = {0};
+    int rc = 0;
+
+    while (!rc && !arm->finish)
+        rc = rec_loop_turn(arm->loop, err);
+    arm_detach(arm);
+    close_triggers(arm);
+    /* The target is free again; what was written is still decoded, also after an error. */
+    while (arm->jobs && rec_jobs_busy(arm->jobs))
+        if (rec_loop_turn(arm->loop, &late) < 0)
+            break;
+    return rc;
+}

@@ -1,0 +1,150 @@
+/* The options of `arm`. */
+#include "recorder/arm_options.h"
+#include "base/log.h"
+#include "base/nearest.h"
+#include "base/opt.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int add_trigger(void *to, const char *text, struct st_error *err)
+{
+    return trg_add(to, text, err);
+}
+
+static int add_action(void *to, const char *text, struct st_error *err)
+{
+    struct arm_options *o = to;
+
+    return st_vec_push(&o->actions, text) ? st_nomem(err, "the list of actions") : 0;
+}
+
+static int set_kernel(void *to, const char *unused, struct st_error *err)
+{
+    (void)unused;
+    (void)err;
+    *(int *)to = 1;
+    return 0;
+}
+
+static int set_no_kernel(void *to, const char *unused, struct st_error *err)
+{
+    (void)unused;
+    (void)err;
+    *(int *)to = 0;
+    return 0;
+}
+
+static int set_rings(void *to, const char *text, struct st_error *err)
+{
+    static const char *const words[] = {"auto", "thread", "cpu"};
+    static const enum rec_rings values[] = {REC_RINGS_AUTO, REC_RINGS_THREAD, REC_RINGS_CPU};
+
+    for (size_t i = 0; i < 3; i++)
+        if (!strcmp(text, words[i])) {
+            *(enum rec_rings *)to = values[i];
+            return 0;
+        }
+    return st_fail(err, ST_EUSAGE, "--rings: '%s' is none of auto, thread, cpu", text);
+}
+
+#define PLAIN(n, l, a, k, t, h)                                                                              \
+    {                                                                                                        \
+        .name = n, .letter = l, .arg = a, .kind = k, .to = t, .help = h                                      \
+    }
+#define NUMBER(n, l, a, t, h)                                                                                \
+    {                                                                                                        \
+        .name = n, .letter = l, .arg = a, .kind = ST_OPT_NUMBER, .to = t, .help = h, .most = INT_MAX         \
+    }
+#define CALL(n, l, a, t, f, h)                                                                               \
+    {                                                                                                        \
+        .name = n, .letter = l, .arg = a, .kind = ST_OPT_CALL, .to = t, .help = h, .fn = f                   \
+    }
+
+/* Filled at run time: the addresses are of one struct on the caller's stack. */
+static int parse(struct arm_options *o, int argc, char **argv, struct st_error *err)
+{
+    static const struct st_opt_usage usage = {
+        .command = "arm",
+        .synopsis = "[TARGET] [--on TRIGGER]... [OPTION]...",
+        .about = "Records the target into a ring, and saves it when a trigger fires, on Ctrl-C, or on "
+                 "`stalltrap snap`.\n"
+                 "TARGET: -p PID[,PID...], --comm NAME, --cgroup PATH, -a, or -- COMMAND ARG...",
+    };
+    const struct st_option table[] = {
+        CALL("pid", 'p', "PID[,PID]", &o->target, st_target_add_pids, "these processes"),
+        CALL("comm", 0, "NAME", &o->target, st_target_set_comm, "every process of that name"),
+        CALL("cgroup", 0, "PATH", &o->target, st_target_set_cgroup, "the processes of a cgroup"),
+        CALL("all", 'a', NULL, &o->target, st_target_set_all, "the whole machine"),
+        CALL("on", 0, "TRIGGER", &o->triggers, add_trigger,
+             "snapshot when this happens, as offcpu>20ms (repeatable)"),
+        PLAIN("source", 0, "NAME", ST_OPT_STRING, &o->source, "auto, intel-pt, sample or step"),
+        CALL("kernel", 0, NULL, &o->kernel, set_kernel,
+             "record kernel code too (default for root, where the source can)"),
+        CALL("no-kernel", 0, NULL, &o->kernel, set_no_kernel, "record user code only"),
+        PLAIN("ring", 0, "SIZE", ST_OPT_SIZE, &o->ring_bytes, "of trace data a ring, as 4M"),
+        CALL("rings", 0, "thread|cpu", &o->rings, set_rings, "one ring a thread, or one a CPU"),
+        PLAIN("output", 'o', "PREFIX", ST_OPT_STRING, &o->prefix,
+              "writes PREFIX.N.data and PREFIX.N.db (default: stalltrap)"),
+        NUMBER("snapshots", 0, "N", &o->snapshots, "end after N traps (default 1; 0: never)"),
+        PLAIN("cooldown", 0, "DUR", ST_OPT_DURATION, &o->cooldown, "after a trap nothing fires for so long"),
+        PLAIN("after", 0, "DUR", ST_OPT_DURATION, &o->after, "go on recording so long past the trigger"),
+        PLAIN("warm-up", 0, "DUR", ST_OPT_DURATION, &o->warm_up, "nothing fires so long after arming"),
+        PLAIN("timeout", 0, "DUR", ST_OPT_DURATION, &o->timeout, "end after so long, whatever happened"),
+        CALL("then", 0, "ACTION", o, add_action, "shell command for each snapshot, in order (repeatable)"),
+        PLAIN("no-decode", 0, NULL, ST_OPT_FLAG, &o->no_decode, "write PREFIX.N.data only"),
+        NUMBER("ready-fd", 0, "FD", &o->ready_fd, "write \"armed\\n\" to this descriptor when live"),
+        PLAIN("quiet", 'q', NULL, ST_OPT_FLAG, &o->quiet, "say only what was written, and what went wrong"),
+        PLAIN("verbose", 'v', NULL, ST_OPT_FLAG, &o->verbose, "say more"),
+        {.name = NULL},
+    };
+
+    return st_opt_parse(&usage, table, argc, argv, false, err);
+}
+
+static int take_operands(struct arm_options *o, int argc, char **argv, int first, struct st_error *err)
+{
+    if (st_opt_had_dashes(argv, first))
+        return st_target_set_command(&o->target, argv + first, err);
+    if (first < argc) {
+        st_fail(err, ST_EUSAGE, "'%s' is no option", argv[first]);
+        return st_hint(err, "a command to be started stands behind '--'");
+    }
+    return 0;
+}
+
+static int check(const struct arm_options *o, struct st_error *err)
+{
+    if (o->ready_fd >= 0 && fcntl((int)o->ready_fd, F_GETFD) < 0)
+        return st_fail_errno(err, ST_EUSAGE, "--ready-fd %ld", o->ready_fd);
+    if (o->ready_fd >= 0)
+        fcntl((int)o->ready_fd, F_SETFD, FD_CLOEXEC);
+    if (!*o->prefix)
+        return st_fail(err, ST_EUSAGE, "-o: the prefix of the files is empty");
+    return 0;
+}
+
+int arm_options_parse(struct arm_options *o, int argc, char **argv, struct st_error *err)
+{
+    int first, rc;
+
+    *o = (struct arm_options){
+        .source = "auto", .kernel = -1, .prefix = "stalltrap", .snapshots = 1, .ready_fd = -1};
+    first = parse(o, argc, argv, err);
+    if (first <= 0)
+        return first ? first : 1;
+    rc = take_operands(o, argc, argv, first, err);
+    if (!rc)
+        rc = check(o, err);
+    st_log_level(o->quiet ? ST_LOG_QUIET : o->verbose ? ST_LOG_VERBOSE : ST_LOG_NORMAL);
+    return rc;
+}
+
+void arm_options_free(struct arm_options *o)
+{
+    trg_close(o->triggers);
+    st_vec_free(&o->actions);
+    st_target_free(&o->target);
+}

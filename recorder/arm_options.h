@@ -1,0 +1,48 @@
+/* The options of `arm`. */
+#ifndef ST_RECORDER_ARM_OPTIONS_H
+#define ST_RECORDER_ARM_OPTIONS_H
+
+#include "base/error.h"
+#include "base/target.h"
+#include "base/vec.h"
+#include "recorder/source.h"
+#include "triggers/trigger.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct arm_options {
+    struct st_target target;
+
+    struct trg_set *triggers; /* NULL: no --on */
+
+    const char *source;
+
+    int kernel; /* --kernel 1, --no-kernel 0, neither -1 */
+
+    enum rec_rings rings;
+
+    uint64_t ring_bytes; /* 0: the source's default */
+
+    const char *prefix;
+
+    long snapshots; /* 0: no limit */
+
+    uint64_t cooldown, after, warm_up, timeout; /* ns; timeout 0: none */
+
+    ST_VEC(const char *) actions;
+
+    bool no_decode;
+
+    long ready_fd; /* -1: none */
+
+    bool quiet, verbose;
+};
+
+/* Parses; sets the log level. Returns 0, 1 when help was printed, or a negative code. The options are to be
+ * freed in any case. */
+int arm_options_parse(struct arm_options *o, int argc, char **argv, struct st_error *err);
+
+void arm_options_free(struct arm_options *o);
+
+#endif

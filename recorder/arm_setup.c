@@ -1,0 +1,320 @@
+/* Opens everything that a recording needs, in the order in which nothing is missed. */
+#include "base/log.h"
+#include "perfdata/format.h"
+#include "recorder/arm.h"
+#include "recorder/perf_event.h"
+#include "recorder/privileges.h"
+#include "recorder/signals.h"
+#include "recorder/snapshot.h"
+#include "recorder/snapshot_name.h"
+#include "recorder/sources.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { STALL_RING = 256 * 1024 };
+
+/* Every thread takes events on every CPU. */
+static void raise_file_limit(void)
+{
+    struct rlimit l;
+
+    if (!getrlimit(RLIMIT_NOFILE, &l)) {
+        l.rlim_cur = l.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &l);
+    }
+}
+
+static int add_watch(struct arm *arm, struct rec_watch *watch, int fd,
+                     int (*ready)(void *, struct st_error *), struct st_error *err)
+{
+    if (fd < 0)
+        return fd;
+    *watch = (struct rec_watch){.fd = fd, .ready = ready, .ctx = arm};
+    return rec_loop_add(arm->loop, watch, err);
+}
+
+static int open_loop(struct arm *arm, struct st_error *err)
+{
+    int rc;
+
+    arm->loop = rec_loop_open(err);
+    if (arm->loop < 0)
+        return arm->loop;
+    rc = add_watch(arm, &arm->signals, rec_signals_open(err), arm_on_signal, err);
+    if (!rc)
+        rc = add_watch(arm, &arm->timeout, rec_timer_open(err), arm_on_timeout, err);
+    if (!rc)
+        rc = add_watch(arm, &arm->after, rec_timer_open(err), arm_on_after, err);
+    return rc;
+}
+
+/* Whether we may look into the process at all: the kernel asks the same of everything that follows. */
+static int check_access(const struct st_target *target, struct st_error *err)
+{
+    for (size_t i = 0; i < target->npids; i++) {
+        char path[64];
+        int fd;
+
+        snprintf(path, sizeof(path), "/proc/%d/maps", target->pids[i]);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd >= 0) {
+            close(fd);
+        } else if (errno == EACCES || errno == EPERM) {
+            st_fail(err, ST_ECANNOT,
+                    "no permission to record process %d: it belongs to another user, or is protected",
+                    target->pids[i]);
+            return st_hint(err, "run as root, or with CAP_SYS_PTRACE and CAP_PERFMON");
+        } else {
+            return st_fail(err, ST_EFAIL, "process %d has ended", target->pids[i]);
+        }
+    }
+    return 0;
+}
+
+static int open_target(struct arm *arm, struct st_error *err)
+{
+    struct st_target *t = &arm->options.target;
+    int rc = st_target_resolve(t, err);
+
+    if (!rc)
+        rc = check_access(t, err);
+    if (!rc && t->kind == ST_TARGET_COMMAND)
+        rc = rec_launch_open(&arm->launch, t->argv, err);
+    if (!rc && arm->launch.pid)
+        rc = add_watch(arm, &arm->launched, arm->launch.result, arm_on_launched, err);
+    return rc;
+}
+
+static struct rec_source_config source_config(const struct arm *arm)
+{
+    return (struct rec_source_config){
+        .target = &arm->options.target,
+        .command = arm->launch.pid,
+        .ring_bytes = arm->options.ring_bytes,
+        .kernel = arm->options.kernel < 0 ? geteuid() == 0 : arm->options.kernel,
+        .rings = arm->options.rings,
+    };
+}
+
+static int choose_source(struct arm *arm, struct st_error *err)
+{
+    struct rec_source_config config = source_config(arm);
+
+    return rec_source_choose(arm->options.source, &config, &arm->ops, err);
+}
+
+static int open_sideband(struct arm *arm, struct st_error *err)
+{
+    struct rec_sideband_config config = {
+        .target = &arm->options.target,
+        .command = arm->launch.pid,
+        .switches = !arm->ops->own_switches,
+        .wake_at_once = arm->ops->thread_started != NULL,
+    };
+    int rc = rec_store_open(NULL, &arm->store, err);
+
+    if (!rc)
+        rc = rec_clock_open(&arm->clock, err);
+    if (!rc)
+        rc = rec_sideband_open(&config, &arm->clock, arm->store, &arm->sideband, err);
+    return rc ? rc : rec_sideband_watch(arm->sideband, arm->loop, err);
+}
+
+static int tell_source(void *ctx, pid_t pid, pid_t tid, struct st_error *err)
+{
+    struct arm *arm = ctx;
+
+    return arm->ops->thread_started(arm->source, pid, tid, err);
+}
+
+/* --kernel by itself is a wish; said aloud it is a demand. */
+static int check_kernel(struct arm *arm, struct st_error *err)
+{
+    struct perf_event_attr attr = {0};
+    uint64_t priv[PD_PT_PRIV_MAX];
+    const char *name;
+
+    if (arm->options.kernel != 1)
+        return 0;
+    arm->ops->pt_event(arm->source, &attr, &name, priv, PD_PT_PRIV_MAX);
+    if (!attr.exclude_kernel)
+        return 0;
+    return st_fail(err, ST_ECANNOT, "--kernel: source %s records user code only", arm->ops->name);
+}
+
+static int open_source(struct arm *arm, struct st_error *err)
+{
+    struct rec_source_config config = source_config(arm);
+    int fd, rc = arm->ops->open(&config, &arm->source, err);
+
+    if (!rc)
+        rc = check_kernel(arm, err);
+    if (rc)
+        return rc;
+    if (arm->ops->thread_started)
+        rec_sideband_on_thread(arm->sideband, tell_source, arm);
+    fd = arm->ops->poll_fd(arm->source);
+    return fd < 0 ? 0 : add_watch(arm, &arm->source_ready, fd, arm_on_source, err);
+}
+
+static int open_triggers(struct arm *arm, struct st_error *err)
+{
+    struct trg_config config = {
+        .target = &arm->options.target,
+        .command = arm->launch.pid,
+        .warm_up_ns = arm->options.warm_up,
+    };
+    struct perf_event_attr attr;
+    rec_cpu_list cpus = {0};
+    int rc = trg_open(arm->options.triggers, &config, err);
+
+    rec_snapshot_stall_attr(&attr);
+    if (!rc)
+        rc = rec_cpus_online(&cpus, err);
+    if (!rc)
+        rc = rec_group_open(&arm->stalls, &attr, &cpus, STALL_RING, STALL_RING / 2, err);
+    if (!rc)
+        rc = rec_group_add(&arm->stalls, -1, "take the records of triggers on every CPU", err);
+    for (size_t i = 0; !rc && i < arm->stalls.events.n; i++)
+        rc = trg_set_output(arm->options.triggers, arm->stalls.rings.at[i].cpu, arm->stalls.events.at[i].fd,
+                            err);
+    st_vec_free(&cpus);
+    return rc ? rc : rec_group_watch(&arm->stalls, arm->loop, arm_on_stalls, arm, err);
+}
+
+static int open_outside(struct arm *arm, struct st_error *err)
+{
+    const struct arm_options *o = &arm->options;
+    struct rec_jobs_config jobs = {
+        .decode = !o->no_decode, .actions = o->actions.at, .nactions = o->actions.n};
+    const pid_t *pids = arm->launch.pid ? &arm->launch.pid : o->target.pids;
+    size_t npids = arm->launch.pid ? 1 : o->target.npids;
+    int rc = rec_jobs_open(arm->loop, &jobs, &arm->jobs, err);
+
+    if (!rc)
+        rc = rec_alive_open(&arm->alive, arm->loop, &o->target, arm->launch.pid, arm_on_ended, arm, err);
+    if (rc)
+        return rc;
+    /* Without it everything but `snap` works. */
+    if (rec_control_open(arm->loop, pids, npids, arm_on_snap, arm, &arm->control, err))
+        st_log_warn("`stalltrap snap` will not find this recording: %s", err->text);
+    return 0;
+}
+
+/* Recording first, then what fires, then the command. */
+static int start(struct arm *arm, struct st_error *err)
+{
+    int rc = arm->ops->start(arm->source, err);
+
+    if (!rc && arm->options.triggers)
+        rc = trg_start(arm->options.triggers, err);
+    if (!rc)
+        rc = rec_clock_now(&arm->clock, &arm->armed, err);
+    if (!rc && arm->launch.pid)
+        rc = rec_launch_go(&arm->launch, err);
+    if (!rc && arm->options.timeout)
+        rc = rec_timer_set(arm->timeout.fd, arm->options.timeout, 0, err);
+    arm->live = !rc;
+    return rc;
+}
+
+static void list_triggers(const struct arm *arm, char *text, size_t size)
+{
+    size_t at = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < trg_count(arm->options.triggers) && at < size; i++)
+        at += (size_t)snprintf(text + at, size - at, "%s%s", i ? " or " : "",
+                               trg_text(arm->options.triggers, i));
+}
+
+static int announce(struct arm *arm, struct st_error *err)
+{
+    char waiting[512] = "Ctrl-C or the target's end";
+    int fd = (int)arm->options.ready_fd;
+
+    arm->ops->describe(arm->source, arm->source_text, sizeof(arm->source_text));
+    if (arm->options.triggers)
+        list_triggers(arm, waiting, sizeof(waiting));
+    st_log_info("armed: %s, %s; waiting for %s%s", arm->ops->name, arm->source_text, waiting,
+                arm->options.triggers ? " (Ctrl-C: snapshot now)" : "");
+    if (fd < 0)
+        return 0;
+    if (write(fd, "armed\n", 6) != 6)
+        return st_fail_errno(err, ST_EFAIL, "--ready-fd %d", fd);
+    close(fd);
+    return 0;
+}
+
+int arm_open(struct arm *arm, struct st_error *err)
+{
+    int rc = rec_snapshot_check(arm->options.prefix, err);
+
+    raise_file_limit();
+    if (!rc)
+        rc = open_loop(arm, err);
+    if (!rc)
+        rc = open_target(arm, err);
+    if (!rc)
+        rc = choose_source(arm, err);
+    if (!rc)
+        rc = open_sideband(arm, err);
+    if (!rc)
+        rc = open_source(arm, err);
+    if (!rc && arm->options.triggers)
+        rc = open_triggers(arm, err);
+    if (!rc)
+        rc = open_outside(arm, err);
+    if (!rc)
+        rc = start(arm, err);
+    return rc ? rc : announce(arm, err);
+}
+
+static void close_watch(struct arm *arm, struct rec_watch *watch, bool owned)
+{
+    if (watch->fd < 0)
+        return;
+    rec_loop_remove(arm->loop, watch);
+    if (owned)
+        close(watch->fd);
+    watch->fd = -1;
+}
+
+void arm_detach(struct arm *arm)
+{
+    arm->live = false;
+    rec_control_close(arm->control);
+    arm->control = NULL;
+    close_watch(arm, &arm->timeout, true);
+    close_watch(arm, &arm->after, true);
+    close_watch(arm, &arm->source_ready, false);
+    close_watch(arm, &arm->launched, false);
+    rec_alive_close(&arm->alive);
+    if (arm->source)
+        arm->ops->close(arm->source);
+    arm->source = NULL;
+    rec_group_close(&arm->stalls, arm->loop);
+    rec_sideband_close(arm->sideband, arm->loop);
+    arm->sideband = NULL;
+}
+
+void arm_close(struct arm *arm)
+{
+    arm_detach(arm);
+    rec_jobs_close(arm->jobs);
+    rec_launch_close(&arm->launch);
+    rec_clock_close(&arm->clock);
+    rec_store_close(arm->store);
+    rec_kallsyms_close(arm->kallsyms);
+    st_vec_free(&arm->warnings);
+    close_watch(arm, &arm->signals, true);
+    if (arm->loop >= 0)
+        close(arm->loop);
+    arm_options_free(&arm->options);
+}

@@ -1,0 +1,199 @@
+/* Takes a snapshot: captures, says what happened, writes, hands over to the jobs, goes on. */
+#include "base/log.h"
+#include "base/safetext.h"
+#include "recorder/arm.h"
+#include "recorder/snapshot.h"
+#include "recorder/snapshot_name.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    MOST_TRIES = 100 /* when others write snapshots of the same prefix */
+};
+
+static const char *reason_word(enum arm_reason reason)
+{
+    static const char *const words[] = {"", "trigger", "interrupt", "signal", "snap", "end"};
+
+    return words[reason];
+}
+
+static const char *kernel_name(void *ctx, uint64_t address)
+{
+    uint64_t start;
+
+    return rec_kallsyms_find(ctx, address, &start);
+}
+
+static void load_kallsyms(struct arm *arm)
+{
+    if (arm->kallsyms_tried)
+        return;
+    arm->kallsyms_tried = true;
+    arm->kallsyms = rec_kallsyms_open("/proc/kallsyms");
+}
+
+/* The line for the person: of a trap on stdout (it is a result), else a word on stderr. */
+void arm_tell(struct arm *arm)
+{
+    struct arm_cause *c = &arm->cause;
+    char text[512];
+
+    if (c->told)
+        return;
+    c->told = true;
+    if (c->reason == ARM_TRIGGER) {
+        load_kallsyms(arm);
+        trg_describe(arm->options.triggers, &c->record, arm->kallsyms ? kernel_name : NULL, arm->kallsyms,
+                     text, sizeof(text));
+        st_safe_text(c->text, sizeof(c->text), text);
+        printf("trap %u: %s\n", arm->traps, c->text);
+        fflush(stdout);
+        return;
+    }
+    snprintf(c->text, sizeof(c->text), "%s",
+             c->reason == ARM_INTERRUPT ? "snapshot on Ctrl-C"
+             : c->reason == ARM_SIGNAL  ? "snapshot on SIGUSR2"
+             : c->reason == ARM_SNAP    ? "snapshot on request"
+                                        : "the target ended: snapshot");
+    st_log_info("%s", c->text);
+}
+
+static int write_numbered(const struct rec_snapshot *s, const char *prefix, char **data, char **db,
+                          struct st_error *err)
+{
+    int rc = ST_EFAIL;
+
+    *data = *db = NULL;
+    for (int i = 0; i < MOST_TRIES; i++) {
+        unsigned n;
+
+        rc = rec_snapshot_next(prefix, &n, err);
+        if (rc)
+            return rc;
+        free(*data);
+        free(*db);
+        *data = rec_snapshot_path(prefix, n, "data");
+        *db = rec_snapshot_path(prefix, n, "db");
+        if (!*data || !*db)
+            return st_nomem(err, "a file name");
+        rc = rec_snapshot_write(s, *data, err);
+        if (!rc || access(*data, F_OK))
+            return rc;
+        /* Somebody else took the number: the next one. */
+    }
+    return rc;
+}
+
+static void answer_snap(struct arm *arm, const char *data, const struct st_error *failed)
+{
+    char answer[8192], *full = failed ? NULL : realpath(data, NULL);
+
+    if (failed)
+        snprintf(answer, sizeof(answer), "error %.*s\n", (int)strcspn(failed->text, "\n"), failed->text);
+    else
+        snprintf(answer, sizeof(answer), "wrote %s\n", full ? full : data);
+    free(full);
+    rec_control_answer(arm->control, answer);
+}
+
+static int write_snapshot(struct arm *arm, struct st_error *err)
+{
+    const struct arm_cause *c = &arm->cause;
+    bool trap = c->reason == ARM_TRIGGER;
+    struct rec_snapshot s = {
+        .capture = &arm->capture,
+        .ops = arm->ops,
+        .source = arm->source,
+        .sideband = arm->sideband,
+        .store = arm->store,
+        .stalls = arm->options.triggers ? &arm->stalls : NULL,
+        .kallsyms = arm->kallsyms,
+        .target = &arm->options.target,
+        .argc = arm->argc,
+        .argv = arm->argv,
+        .reason = reason_word(c->reason),
+        .text = c->text,
+        .trigger = trap ? trg_text(arm->options.triggers, c->record.trigger) : NULL,
+        .fired = trap ? &c->record : NULL,
+        .source_text = arm->source_text,
+        .armed = arm->armed,
+        .lost_events = arm->options.triggers ? trg_lost(arm->options.triggers) : 0,
+        .warnings = arm->warnings.at,
+        .nwarnings = arm->warnings.n,
+    };
+    char *data, *db;
+    int rc = write_numbered(&s, arm->options.prefix, &data, &db, err);
+
+    if (!rc) {
+        arm->written++;
+        answer_snap(arm, data, NULL);
+        rc = rec_jobs_add(arm->jobs, data, db, trap ? s.trigger : s.reason, err);
+    }
+    free(data);
+    free(db);
+    return rc;
+}
+
+int arm_freeze(struct arm *arm, struct st_error *err)
+{
+    int rc = arm->frozen ? 0 : rec_capture_freeze(&arm->capture, arm->ops, arm->source, err);
+
+    if (!rc)
+        arm->frozen = true;
+    return rc;
+}
+
+/* What this one snapshot needs; the recording goes on when it fails. */
+static int capture_and_write(struct arm *arm, struct st_error *err)
+{
+    int rc = arm_freeze(arm, err);
+
+    if (!rc)
+        rc = rec_capture_copy(&arm->capture, arm->ops, arm->source, &arm->clock, err);
+    arm->frozen = false;
+    if (!rc)
+        rc = rec_sideband_drain(arm->sideband, err);
+    if (!rc)
+        rc = arm_drain_stalls(arm, err);
+    arm_tell(arm);
+    if (!rc && arm->options.triggers)
+        load_kallsyms(arm);
+    if (!rc)
+        rc = write_snapshot(arm, err);
+    rec_capture_free(&arm->capture);
+    return rc;
+}
+
+/* Whether this was the last one that was asked for. */
+static bool enough(const struct arm *arm)
+{
+    return arm->cause.reason == ARM_TRIGGER && arm->options.snapshots &&
+           arm->traps >= (unsigned long)arm->options.snapshots;
+}
+
+int arm_take(struct arm *arm, struct st_error *err)
+{
+    if (capture_and_write(arm, err)) {
+        answer_snap(arm, NULL, err);
+        st_log_error("arm", err);
+        arm->failed = true;
+    }
+    if (enough(arm))
+        arm->finish = true;
+    arm->cause.reason = ARM_NONE;
+    if (arm->finish || !arm->options.triggers)
+        return 0;
+    return trg_hold(arm->options.triggers, arm->options.cooldown, err);
+}
+
+int arm_on_after(void *ctx, struct st_error *err)
+{
+    struct arm *arm = ctx;
+
+    rec_timer_clear(arm->after.fd);
+    return arm->cause.reason == ARM_NONE ? 0 : arm_take(arm, err);
+}

@@ -1,0 +1,92 @@
+/* Freeze, copy, resume. */
+#include "recorder/capture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int copy_ring(struct rec_capture *c, const struct rec_ring *from, struct st_error *err)
+{
+    struct rec_ring ring = *from;
+    char *bytes = malloc(from->size[0] + from->size[1] + 1);
+
+    if (!bytes)
+        return st_nomem(err, "a copy of a ring");
+    if (from->size[0])
+        memcpy(bytes, from->part[0], from->size[0]);
+    if (from->size[1])
+        memcpy(bytes + from->size[0], from->part[1], from->size[1]);
+    ring.part[0] = bytes;
+    ring.size[0] += ring.size[1];
+    ring.part[1] = NULL;
+    ring.size[1] = 0;
+    if (st_vec_push(&c->rings, ring)) {
+        free(bytes);
+        return st_nomem(err, "a copy of a ring");
+    }
+    return 0;
+}
+
+static int copy_switches(struct rec_capture *c, const struct rec_source_ops *ops, struct rec_source *source,
+                         struct st_error *err)
+{
+    const struct rec_switch *switches = NULL;
+    size_t n = 0;
+    int rc;
+
+    if (!ops->own_switches || !ops->switches)
+        return 0;
+    rc = ops->switches(source, &switches, &n, err);
+    if (rc || !n)
+        return rc;
+    if (st_vec_reserve(&c->switches, n))
+        return st_nomem(err, "the context switches");
+    memcpy(c->switches.at, switches, n * sizeof(*switches));
+    c->switches.n = n;
+    return 0;
+}
+
+static int copy_frozen(struct rec_capture *c, const struct rec_source_ops *ops, struct rec_source *source,
+                       struct rec_clock *clock, struct st_error *err)
+{
+    const struct rec_ring *rings = NULL;
+    size_t n = 0;
+    int rc = ops->rings(source, &rings, &n, err);
+
+    for (size_t i = 0; !rc && i < n; i++)
+        rc = copy_ring(c, &rings[i], err);
+    if (!rc)
+        rc = copy_switches(c, ops, source, err);
+    if (!rc)
+        rc = rec_clock_moment(clock, &c->moment, err);
+    return rc;
+}
+
+int rec_capture_freeze(struct rec_capture *c, const struct rec_source_ops *ops, struct rec_source *source,
+                       struct st_error *err)
+{
+    *c = (struct rec_capture){0};
+    return ops->freeze(source, &c->how, err);
+}
+
+int rec_capture_copy(struct rec_capture *c, const struct rec_source_ops *ops, struct rec_source *source,
+                     struct rec_clock *clock, struct st_error *err)
+{
+    int rc = copy_frozen(c, ops, source, clock, err);
+    int resumed = ops->resume(source, rc ? NULL : err);
+
+    if (!rc)
+        rc = resumed;
+    if (!rc)
+        rc = rec_clock_now(clock, &c->resumed, err);
+    if (rc)
+        rec_capture_free(c);
+    return rc;
+}
+
+void rec_capture_free(struct rec_capture *c)
+{
+    for (size_t i = 0; i < c->rings.n; i++)
+        free((void *)c->rings.at[i].part[0]);
+    st_vec_free(&c->rings);
+    st_vec_free(&c->switches);
+}

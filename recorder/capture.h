@@ -1,0 +1,33 @@
+/* What the rings held at one moment, copied, so that the recording can go on. */
+#ifndef ST_RECORDER_CAPTURE_H
+#define ST_RECORDER_CAPTURE_H
+
+#include "base/error.h"
+#include "base/vec.h"
+#include "recorder/perf_clock.h"
+#include "recorder/source.h"
+
+struct rec_capture {
+    struct rec_freeze how;
+
+    uint64_t resumed; /* perf clock; 0: it was not */
+
+    struct rec_moment moment; /* after the freeze */
+
+    ST_VEC(struct rec_ring) rings; /* part[0] is our copy of both parts, part[1] is empty */
+
+    ST_VEC(struct rec_switch) switches; /* with own_switches */
+};
+
+/* Freezes the source; nothing is copied yet. On error it goes on. */
+int rec_capture_freeze(struct rec_capture *capture, const struct rec_source_ops *ops,
+                       struct rec_source *source, struct st_error *err);
+
+/* Copies, and lets the source go on. On error it goes on all the same and the capture is empty. */
+int rec_capture_copy(struct rec_capture *capture, const struct rec_source_ops *ops, struct rec_source *source,
+                     struct rec_clock *clock, struct st_error *err);
+
+/* Safe on a zeroed struct. */
+void rec_capture_free(struct rec_capture *capture);
+
+#endif

@@ -1,0 +1,48 @@
+/* The CPUs that are online. */
+#include "recorder/cpus.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MOST_CPUS = 65536 };
+
+int rec_cpus_parse(const char *text, rec_cpu_list *cpus, struct st_error *err)
+{
+    for (;;) {
+        char *end;
+        long first = strtol(text, &end, 10), last = first;
+
+        if (end == text || first < 0)
+            break;
+        if (*end == '-') {
+            text = end + 1;
+            last = strtol(text, &end, 10);
+            if (end == text)
+                break;
+        }
+        if (last < first || last >= MOST_CPUS)
+            break;
+        for (long cpu = first; cpu <= last; cpu++)
+            if (st_vec_push(cpus, (int)cpu))
+                return st_nomem(err, "the list of CPUs");
+        if (*end != ',')
+            return 0;
+        text = end + 1;
+    }
+    return st_fail(err, ST_EFAIL, "'%.40s' is no list of CPUs", text);
+}
+
+int rec_cpus_online(rec_cpu_list *cpus, struct st_error *err)
+{
+    static const char path[] = "/sys/devices/system/cpu/online";
+    char text[4096];
+    FILE *f = fopen(path, "re");
+    bool got;
+
+    if (!f)
+        return st_fail_errno(err, ST_EFAIL, "cannot read %s", path);
+    got = fgets(text, sizeof(text), f) != NULL;
+    fclose(f);
+    return got ? rec_cpus_parse(text, cpus, err) : st_fail(err, ST_EFAIL, "%s is empty", path);
+}

@@ -1,0 +1,16 @@
+/* The CPUs that are online. */
+#ifndef ST_RECORDER_CPUS_H
+#define ST_RECORDER_CPUS_H
+
+#include "base/error.h"
+#include "base/vec.h"
+
+typedef ST_VEC(int) rec_cpu_list;
+
+/* Fills the list (st_vec_free it) from /sys/devices/system/cpu/online. ST_EFAIL, ST_ENOMEM. */
+int rec_cpus_online(rec_cpu_list *cpus, struct st_error *err);
+
+/* The parser: "0-3,8,10-11\n". ST_EFAIL when it is no such list. */
+int rec_cpus_parse(const char *text, rec_cpu_list *cpus, struct st_error *err);
+
+#endif

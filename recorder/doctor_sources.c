@@ -1,0 +1,131 @@
+/* Which source can record here, and what the processor's Intel PT offers. */
+#include "recorder/doctor.h"
+#include "recorder/source.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char pmu[] = "/sys/bus/event_source/devices/intel_pt";
+
+struct cpu {
+    char vendor[32];
+
+    bool guest, has_pt;
+};
+
+static bool has_word(const char *line, const char *word)
+{
+    size_t len = strlen(word);
+
+    for (const char *at = line; (at = strstr(at, word)); at += len)
+        if ((at == line || at[-1] == ' ' || at[-1] == '\t') &&
+            (at[len] == ' ' || at[len] == '\n' || !at[len]))
+            return true;
+    return false;
+}
+
+static struct cpu read_cpu(void)
+{
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    struct cpu cpu = {.vendor = "unknown"};
+    char line[8192];
+
+    while (f && fgets(line, sizeof(line), f) && strcmp(line, "\n") != 0) {
+        sscanf(line, "vendor_id : %31s", cpu.vendor);
+        if (!strncmp(line, "flags", 5)) {
+            cpu.guest = has_word(line, "hypervisor");
+            cpu.has_pt = has_word(line, "intel_pt");
+        }
+    }
+    if (f)
+        fclose(f);
+    return cpu;
+}
+
+static void add_missing(struct doctor *d)
+{
+    struct cpu cpu = read_cpu();
+    const char *guest = cpu.guest ? ", a virtual machine" : "";
+    bool intel = !strcmp(cpu.vendor, "GenuineIntel");
+
+    if (!intel)
+        doctor_add(d, "intel_pt", "Intel PT", DOCTOR_NO,
+                   "record on a machine with an Intel processor, or use another source",
+                   "the processor is no Intel one (%s%s)", cpu.vendor, guest);
+    else if (cpu.has_pt)
+        doctor_add(d, "intel_pt", "Intel PT", DOCTOR_NO,
+                   "it may be disabled by the firmware, or kept for virtual machines (kvm_intel pt_mode=1)",
+                   "the processor has it%s, but the kernel offers no intel_pt PMU", guest);
+    else if (cpu.guest)
+        doctor_add(d, "intel_pt", "Intel PT", DOCTOR_NO,
+                   "record on the host, or have the host pass it through (kvm_intel pt_mode=1)",
+                   "the virtual machine's processor does not show it");
+    else
+        doctor_add(d, "intel_pt", "Intel PT", DOCTOR_NO,
+                   "Intel Core from the fifth, Atom from Goldmont, Xeon from Broadwell have it",
+                   "the processor does not have it");
+}
+
+/* Appends " NAME=VALUE" for each file of the folder. */
+static void list_values(const char *folder, char *text, size_t size)
+{
+    char path[sizeof(pmu) + 300], value[64];
+    struct dirent *e;
+    DIR *dir;
+
+    snprintf(path, sizeof(path), "%s/%s", pmu, folder);
+    dir = opendir(path);
+    while (dir && (e = readdir(dir))) {
+        size_t used = strlen(text);
+        FILE *f;
+
+        if (e->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof(path), "%s/%s/%s", pmu, folder, e->d_name);
+        f = fopen(path, "re");
+        if (f && fgets(value, sizeof(value), f))
+            snprintf(text + used, size - used, " %s=%.*s", e->d_name, (int)strcspn(value, "\n"), value);
+        if (f)
+            fclose(f);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+static void add_pmu(struct doctor *d)
+{
+    char caps[2048] = "";
+
+    if (access(pmu, F_OK)) {
+        add_missing(d);
+        return;
+    }
+    doctor_add(d, "intel_pt", "Intel PT", DOCTOR_YES, NULL, "the kernel has an intel_pt PMU");
+    list_values("caps", caps, sizeof(caps));
+    doctor_add(d, "intel_pt.caps", "Intel PT's features", DOCTOR_INFO, NULL, "%s", *caps ? caps + 1 : "none");
+    caps[0] = '\0';
+    list_values("format", caps, sizeof(caps));
+    doctor_add(d, "intel_pt.format", "Intel PT's settings", DOCTOR_INFO, NULL, "%s",
+               *caps ? caps + 1 : "none");
+}
+
+void doctor_sources(struct doctor *d)
+{
+    pid_t self = getpid();
+    struct st_target target = {.kind = ST_TARGET_PIDS, .pids = &self, .npids = 1};
+    const struct rec_source_config config = {.target = &target};
+
+    for (size_t i = 0; rec_sources[i]; i++) {
+        const struct rec_source_ops *ops = rec_sources[i];
+        struct st_error err = {0};
+        char key[64];
+        int rc = ops->probe(&config, &err);
+
+        snprintf(key, sizeof(key), "source.%s", ops->name);
+        doctor_add(d, key, ops->name, rc ? DOCTOR_NO : DOCTOR_YES, NULL, "%s%s%s", ops->summary,
+                   rc ? ": " : "", rc ? err.text : "");
+    }
+    add_pmu(d);
+}

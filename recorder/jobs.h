@@ -1,0 +1,34 @@
+/* What happens to a written snapshot: it is decoded, and then the --then actions run, one after the other,
+ * while the recording goes on. */
+#ifndef ST_RECORDER_JOBS_H
+#define ST_RECORDER_JOBS_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct rec_jobs;
+
+struct rec_jobs_config {
+    bool decode;
+
+    const char *const *actions; /* shell commands, run in order until one fails */
+
+    size_t nactions;
+};
+
+/* `config->actions` must outlive it. ST_ENOMEM. */
+int rec_jobs_open(int loop, const struct rec_jobs_config *config, struct rec_jobs **jobs,
+                  struct st_error *err);
+
+/* Queues the snapshot `data` for `db` (paths, copied). `reason` is STALLTRAP_REASON of the actions. */
+int rec_jobs_add(struct rec_jobs *jobs, const char *data, const char *db, const char *reason,
+                 struct st_error *err);
+
+bool rec_jobs_busy(const struct rec_jobs *jobs);
+
+/* Ends what runs, forgets what waits, frees. NULL is allowed. */
+void rec_jobs_close(struct rec_jobs *jobs);
+
+#endif

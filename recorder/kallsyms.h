@@ -1,0 +1,21 @@
+/* Names of kernel addresses, from /proc/kallsyms. */
+#ifndef ST_RECORDER_KALLSYMS_H
+#define ST_RECORDER_KALLSYMS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct rec_kallsyms;
+
+/* Reads the list (some ten thousand lines: a few dozen ms). NULL when it cannot be read, memory ran out, or
+ * the kernel hides the addresses from this user (kernel.kptr_restrict). */
+struct rec_kallsyms *rec_kallsyms_open(const char *path);
+
+/* The symbol that holds `address`: its name ("name" or "name [module]"; owned by the table) and start. NULL
+ * where none does. */
+const char *rec_kallsyms_find(const struct rec_kallsyms *table, uint64_t address, uint64_t *start);
+
+/* NULL is allowed. */
+void rec_kallsyms_close(struct rec_kallsyms *table);
+
+#endif

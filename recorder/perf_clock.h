@@ -1,0 +1,40 @@
+/* What time it is in the perf clock. The kernel tells it only in records, so we make it write one about
+ * ourselves. */
+#ifndef ST_RECORDER_PERF_CLOCK_H
+#define ST_RECORDER_PERF_CLOCK_H
+
+#include "base/error.h"
+#include "recorder/perf_ring.h"
+
+#include <stdint.h>
+
+struct rec_clock {
+    int fd;
+
+    struct rec_perf_ring ring;
+};
+
+/* One moment in three clocks, ns. */
+struct rec_moment {
+    uint64_t perf;
+
+    int64_t mono; /* CLOCK_MONOTONIC */
+
+    int64_t wall; /* CLOCK_REALTIME */
+};
+
+/* Opens the clock for the calling thread. ST_ECANNOT or ST_EFAIL as perf_event_open refuses. Needs no
+ * privilege where perf events are allowed for one's own processes. */
+int rec_clock_open(struct rec_clock *clock, struct st_error *err);
+
+/* Now; two system calls. To be called by the thread that opened it. ST_EFAIL if the kernel wrote no record.
+ */
+int rec_clock_now(struct rec_clock *clock, uint64_t *ns, struct st_error *err);
+
+/* The best of a few readings: mono and wall are within some microseconds of perf. */
+int rec_clock_moment(struct rec_clock *clock, struct rec_moment *moment, struct st_error *err);
+
+/* Safe on a closed clock; a zeroed struct counts as open on descriptor 0, so set fd to -1 first. */
+void rec_clock_close(struct rec_clock *clock);
+
+#endif

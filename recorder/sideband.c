@@ -1,0 +1,265 @@
+/* The side-band: dummy perf events on the target's threads. */
+#include "recorder/sideband.h"
+#include "recorder/perf_event.h"
+#include "recorder/perf_record.h"
+#include "recorder/synth.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    STATE_RING = 64 * 1024,
+    SWITCH_RING = 256 * 1024,
+};
+
+/* A thread that a FORK record told of: it inherited the events. */
+struct born {
+    pid_t pid, tid;
+};
+
+struct rec_sideband {
+    struct rec_sideband_config config;
+
+    struct rec_clock *clock;
+
+    struct rec_store *store;
+
+    struct rec_group groups[REC_SIDEBAND_GROUPS];
+
+    rec_thread_fn *on_thread;
+
+    void *on_thread_ctx;
+
+    ST_VEC(pid_t) attached; /* threads with events of their own */
+
+    ST_VEC(struct born) born; /* while attaching */
+
+    bool attaching;
+};
+
+static int take_record(void *ctx, const struct perf_event_header *record, struct st_error *err)
+{
+    struct rec_sideband *sb = ctx;
+    const struct rec_task_record *task = (const struct rec_task_record *)record;
+    int rc = rec_store_add(sb->store, record, rec_record_time(record), err);
+
+    if (rc || record->type != PERF_RECORD_FORK)
+        return rc;
+    if (sb->attaching && st_vec_push(&sb->born, (struct born){(pid_t)task->pid, (pid_t)task->tid}))
+        return st_nomem(err, "the list of threads");
+    return sb->on_thread ? sb->on_thread(sb->on_thread_ctx, (pid_t)task->pid, (pid_t)task->tid, err) : 0;
+}
+
+int rec_sideband_drain(struct rec_sideband *sb, struct st_error *err)
+{
+    int rc = 0;
+
+    for (int i = 0; !rc && i < REC_SIDEBAND_GROUPS; i++)
+        rc = rec_group_drain(&sb->groups[i], take_record, sb, err);
+    return rc;
+}
+
+/* Kernels before 5.12 know no build ids in MMAP2. */
+static void drop_unknown_fields(struct perf_event_attr *attr)
+{
+    int fd = rec_perf_event(attr, 0, -1);
+
+    if (fd >= 0)
+        close(fd);
+    else if (errno == EINVAL)
+        attr->build_id = 0;
+}
+
+static int open_groups(struct rec_sideband *sb, struct st_error *err)
+{
+    struct perf_event_attr state, switches;
+    rec_cpu_list cpus = {0};
+    int rc = rec_cpus_online(&cpus, err);
+
+    rec_perf_dummy(&state);
+    state.mmap = state.mmap2 = state.comm = state.comm_exec = state.task = state.build_id = 1;
+    drop_unknown_fields(&state);
+    state.inherit = 1;
+    rec_perf_dummy(&switches);
+    switches.context_switch = 1;
+    switches.inherit = 1;
+    if (!rc)
+        rc = rec_group_open(&sb->groups[REC_SIDEBAND_STATE], &state, &cpus, STATE_RING,
+                            sb->config.wake_at_once ? 1 : STATE_RING / 2, err);
+    if (!rc && sb->config.switches)
+        rc = rec_group_open(&sb->groups[REC_SIDEBAND_SWITCHES], &switches, &cpus, SWITCH_RING,
+                            SWITCH_RING / 2, err);
+    st_vec_free(&cpus);
+    return rc;
+}
+
+static int attach(struct rec_sideband *sb, pid_t tid, struct st_error *err)
+{
+    char what[48] = "watch every CPU";
+    int rc = 0;
+
+    if (tid >= 0)
+        snprintf(what, sizeof(what), "watch thread %d", tid);
+    for (int i = 0; !rc && i < REC_SIDEBAND_GROUPS; i++)
+        rc = rec_group_add(&sb->groups[i], tid, what, err);
+    if (!rc && st_vec_push(&sb->attached, tid))
+        rc = st_nomem(err, "the list of threads");
+    return rc;
+}
+
+static bool is_covered(const struct rec_sideband *sb, pid_t tid)
+{
+    for (size_t i = 0; i < sb->attached.n; i++)
+        if (sb->attached.at[i] == tid)
+            return true;
+    for (size_t i = 0; i < sb->born.n; i++)
+        if (sb->born.at[i].tid == tid)
+            return true;
+    return false;
+}
+
+/* Attaches to the threads of `pid` that are not covered yet. Returns how many there were. */
+static int attach_new_threads(struct rec_sideband *sb, pid_t pid, struct st_error *err)
+{
+    pid_t *tids = NULL;
+    int fresh = 0, n, rc = rec_sideband_drain(sb, err);
+
+    if (rc)
+        return rc;
+    n = st_target_threads(pid, &tids, err);
+    for (int i = 0; !rc && i < n; i++) {
+        if (is_covered(sb, tids[i]))
+            continue;
+        rc = attach(sb, tids[i], err);
+        fresh++;
+    }
+    free(tids);
+    return rc ? rc : n == ST_ENOMEM ? n : fresh;
+}
+
+/* A thread may be born between the listing and the attaching: list anew until nobody is new. */
+static int attach_process(struct rec_sideband *sb, pid_t pid, struct st_error *err)
+{
+    int rc;
+
+    do
+        rc = attach_new_threads(sb, pid, err);
+    while (rc > 0);
+    return rc;
+}
+
+/* A thread that was born after its parent got the event, and listed before its FORK record was read, has
+ * events twice: the inherited ones stay. */
+static int drop_doubles(struct rec_sideband *sb, struct st_error *err)
+{
+    int rc = rec_sideband_drain(sb, err);
+
+    for (size_t i = 0; !rc && i < sb->born.n; i++)
+        for (int g = 0; g < REC_SIDEBAND_GROUPS; g++)
+            rec_group_remove(&sb->groups[g], sb->born.at[i].tid);
+    return rc;
+}
+
+static int attach_target(struct rec_sideband *sb, struct st_error *err)
+{
+    const struct st_target *target = sb->config.target;
+    int rc = 0;
+
+    if (target->kind == ST_TARGET_ALL)
+        return attach(sb, -1, err);
+    sb->attaching = true;
+    if (sb->config.command)
+        rc = attach_process(sb, sb->config.command, err);
+    for (size_t i = 0; !rc && i < target->npids; i++)
+        rc = attach_process(sb, target->pids[i], err);
+    if (!rc)
+        rc = drop_doubles(sb, err);
+    sb->attaching = false;
+    if (!rc && !sb->groups[REC_SIDEBAND_STATE].events.n)
+        rc = st_fail(err, ST_EFAIL, "the target ended before it could be watched");
+    return rc;
+}
+
+static int describe_present(struct rec_sideband *sb, struct st_error *err)
+{
+    const struct st_target *target = sb->config.target;
+    uint64_t id = sb->groups[REC_SIDEBAND_STATE].events.at[0].id;
+    uint64_t now;
+    int rc = rec_clock_now(sb->clock, &now, err);
+
+    if (!rc && target->kind == ST_TARGET_ALL)
+        return rec_synth_all(sb->store, now, id, err);
+    if (!rc && sb->config.command)
+        rc = rec_synth_process(sb->store, sb->config.command, now, id, err);
+    for (size_t i = 0; !rc && i < target->npids; i++)
+        rc = rec_synth_process(sb->store, target->pids[i], now, id, err);
+    /* Processes that were forked off before their parent was described would know nothing of its mappings. */
+    for (size_t i = 0; !rc && i < sb->born.n; i++)
+        if (sb->born.at[i].pid == sb->born.at[i].tid)
+            rc = rec_synth_process(sb->store, sb->born.at[i].pid, now, id, err);
+    st_vec_free(&sb->born);
+    return rc;
+}
+
+int rec_sideband_open(const struct rec_sideband_config *config, struct rec_clock *clock,
+                      struct rec_store *store, struct rec_sideband **sideband, struct st_error *err)
+{
+    struct rec_sideband *sb = calloc(1, sizeof(*sb));
+    int rc;
+
+    if (!sb)
+        return st_nomem(err, "the side-band");
+    sb->config = *config;
+    sb->clock = clock;
+    sb->store = store;
+    rc = open_groups(sb, err);
+    if (!rc)
+        rc = attach_target(sb, err);
+    if (!rc)
+        rc = describe_present(sb, err);
+    if (rc) {
+        rec_sideband_close(sb, -1);
+        return rc;
+    }
+    *sideband = sb;
+    return 0;
+}
+
+void rec_sideband_on_thread(struct rec_sideband *sb, rec_thread_fn *fn, void *ctx)
+{
+    sb->on_thread = fn;
+    sb->on_thread_ctx = ctx;
+}
+
+static int drain_ready(void *ctx, struct st_error *err)
+{
+    return rec_sideband_drain(ctx, err);
+}
+
+int rec_sideband_watch(struct rec_sideband *sb, int loop, struct st_error *err)
+{
+    int rc = 0;
+
+    for (int i = 0; !rc && i < REC_SIDEBAND_GROUPS; i++)
+        rc = rec_group_watch(&sb->groups[i], loop, drain_ready, sb, err);
+    return rc;
+}
+
+const struct rec_group *rec_sideband_group(const struct rec_sideband *sb, enum rec_sideband_group which)
+{
+    return &sb->groups[which];
+}
+
+void rec_sideband_close(struct rec_sideband *sb, int loop)
+{
+    if (!sb)
+        return;
+    for (int i = 0; i < REC_SIDEBAND_GROUPS; i++)
+        rec_group_close(&sb->groups[i], loop);
+    st_vec_free(&sb->attached);
+    st_vec_free(&sb->born);
+    free(sb);
+}

@@ -1,0 +1,53 @@
+/* What the kernel tells about the target beside the trace: processes, threads, names, mappings, context
+ * switches. */
+#ifndef ST_RECORDER_SIDEBAND_H
+#define ST_RECORDER_SIDEBAND_H
+
+#include "base/error.h"
+#include "base/target.h"
+#include "recorder/event_group.h"
+#include "recorder/perf_clock.h"
+#include "recorder/record_store.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct rec_sideband;
+
+struct rec_sideband_config {
+    const struct st_target *target; /* resolved */
+
+    pid_t command; /* the child of ST_TARGET_COMMAND, else 0 */
+
+    bool switches; /* context switches too */
+
+    bool wake_at_once; /* on every state record: the source must hear of new threads */
+};
+
+/* Opens dummy events on every thread of the target (those it creates later are covered by inheritance) and
+ * puts what is there already into the store. Live when it returns. ST_ECANNOT, ST_EFAIL (the target ended);
+ * everything is then undone. clock and store stay the caller's and must outlive it. */
+int rec_sideband_open(const struct rec_sideband_config *config, struct rec_clock *clock,
+                      struct rec_store *store, struct rec_sideband **sideband, struct st_error *err);
+
+/* Calls fn for every thread that is born in the target from now on. */
+typedef int rec_thread_fn(void *ctx, pid_t pid, pid_t tid, struct st_error *err);
+void rec_sideband_on_thread(struct rec_sideband *sideband, rec_thread_fn *fn, void *ctx);
+
+/* Moves what the kernel wrote into the store. */
+int rec_sideband_drain(struct rec_sideband *sideband, struct st_error *err);
+
+/* Drains by itself from now on, whenever a ring fills. */
+int rec_sideband_watch(struct rec_sideband *sideband, int loop, struct st_error *err);
+
+/* The groups of events, for the snapshot: the state's, and the context switches' (no events where there are
+ * none). */
+enum rec_sideband_group { REC_SIDEBAND_STATE, REC_SIDEBAND_SWITCHES, REC_SIDEBAND_GROUPS };
+const struct rec_group *rec_sideband_group(const struct rec_sideband *sideband,
+                                           enum rec_sideband_group which);
+
+/* NULL is allowed. `loop` is the one of rec_sideband_watch, or -1. */
+void rec_sideband_close(struct rec_sideband *sideband, int loop);
+
+#endif

@@ -1,0 +1,43 @@
+/* Signals as a descriptor. */
+#include "recorder/signals.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+static sigset_t mask_before;
+static struct sigaction pipe_before;
+static int opened;
+
+int rec_signals_open(struct st_error *err)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigset_t ours;
+    int fd;
+
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGINT);
+    sigaddset(&ours, SIGTERM);
+    sigaddset(&ours, SIGHUP);
+    sigaddset(&ours, SIGUSR2);
+    if (sigprocmask(SIG_BLOCK, &ours, &mask_before) || sigaction(SIGPIPE, &ignore, &pipe_before))
+        return st_fail_errno(err, ST_EFAIL, "cannot take over the signals");
+    opened = 1;
+    fd = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
+    return fd < 0 ? st_fail_errno(err, ST_EFAIL, "cannot read signals (signalfd)") : fd;
+}
+
+int rec_signals_read(int fd)
+{
+    struct signalfd_siginfo info;
+
+    return read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
+}
+
+void rec_signals_restore(void)
+{
+    if (!opened)
+        return;
+    sigaction(SIGPIPE, &pipe_before, NULL);
+    sigprocmask(SIG_SETMASK, &mask_before, NULL);
+}

@@ -1,0 +1,211 @@
+/* Writes a snapshot. What perf needs to read Intel PT stands in tools/perf/util/intel-pt.c: AUXTRACE_INFO
+ * before any trace, an event of the PMU with an id and times, an AUXTRACE a ring, and the side-band with
+ * times. */
+#include "recorder/snapshot.h"
+#include "perfdata/writer.h"
+#include "recorder/perf_event.h"
+#include "recorder/perf_record.h"
+#include "recorder/snapshot_impl.h"
+#include "triggers/trigger.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Ids of events that no kernel event stands behind; the kernel counts its own from 1. */
+static const uint64_t made_id = 1ull << 48;
+
+static int add_group(struct snap *s, enum snap_event event, const struct perf_event_attr *attr,
+                     const struct rec_group *group, const char *name, struct st_error *err)
+{
+    size_t n = group ? group->events.n : 0;
+    uint64_t *ids = calloc(n + 1, sizeof(*ids));
+    int rc;
+
+    if (!ids)
+        return st_nomem(err, "the ids of events");
+    for (size_t i = 0; i < n; i++)
+        ids[i] = group->events.at[i].id;
+    ids[n] = s->ids[event] = made_id + event;
+    rc = pd_writer_add_event(s->w, attr, ids, n + 1, name, err);
+    free(ids);
+    return rc;
+}
+
+static int add_trace_event(struct snap *s, uint64_t priv[PD_PT_PRIV_MAX], struct st_error *err)
+{
+    const struct rec_snapshot *in = s->in;
+    struct perf_event_attr attr = {0};
+    const char *name = "";
+    int rc;
+
+    in->ops->pt_event(in->source, &attr, &name, priv, PD_PT_PRIV_MAX);
+    attr.sample_type |= REC_SAMPLE_TYPE;
+    attr.sample_id_all = 1;
+    rc = add_group(s, SNAP_TRACE, &attr, NULL, name, err);
+    return rc ? rc : pd_writer_pmu(s->w, attr.type, "intel_pt", err);
+}
+
+void rec_snapshot_stall_attr(struct perf_event_attr *attr)
+{
+    trg_output_attr(attr);
+    attr->sample_type |= REC_SAMPLE_TYPE | PERF_SAMPLE_RAW;
+    attr->sample_id_all = 1;
+}
+
+static int add_events(struct snap *s, uint64_t priv[PD_PT_PRIV_MAX], struct st_error *err)
+{
+    const struct rec_group *state = rec_sideband_group(s->in->sideband, REC_SIDEBAND_STATE);
+    const struct rec_group *switches = rec_sideband_group(s->in->sideband, REC_SIDEBAND_SWITCHES);
+    struct perf_event_attr attr;
+    int rc = add_trace_event(s, priv, err);
+
+    if (!rc)
+        rc = add_group(s, SNAP_STATE, &state->attr, state, "dummy:u", err);
+    rec_perf_dummy(&attr);
+    attr.context_switch = 1;
+    if (!rc)
+        rc = add_group(s, SNAP_SWITCHES, &attr, switches, "dummy:u", err);
+    rec_snapshot_stall_attr(&attr);
+    attr.exclude_kernel = 1; /* of what is traced: else perf misses a map of the kernel */
+    if (!rc)
+        rc = add_group(s, SNAP_STALLS, &attr, s->in->stalls, ST_STALL_EVENT_NAME, err);
+    rec_perf_dummy(&attr);
+    attr.sample_type |= PERF_SAMPLE_RAW;
+    if (!rc)
+        rc = add_group(s, SNAP_META, &attr, NULL, ST_META_EVENT_NAME, err);
+    if (switches->events.n)
+        priv[PD_PT_HAVE_SCHED_SWITCH] = s->in->target->kind == ST_TARGET_ALL ? 3 : 2;
+    return rc;
+}
+
+static int write_info(struct snap *s, const uint64_t priv[PD_PT_PRIV_MAX], struct st_error *err)
+{
+    uint64_t buffer[(sizeof(struct pd_auxtrace_info) + PD_PT_PRIV_MAX * sizeof(uint64_t)) /
+                    sizeof(uint64_t)] = {0};
+    struct pd_auxtrace_info *info = (struct pd_auxtrace_info *)buffer;
+    struct pd_time_conv conv = {
+        .header = {.type = PD_RECORD_TIME_CONV, .size = sizeof(conv)},
+        .time_shift = priv[PD_PT_TIME_SHIFT],
+        .time_mult = priv[PD_PT_TIME_MULT],
+        .time_zero = priv[PD_PT_TIME_ZERO],
+        .cap_user_time_zero = priv[PD_PT_CAP_USER_TIME_ZERO] != 0,
+    };
+    int rc = 0;
+
+    info->header.type = PD_RECORD_AUXTRACE_INFO;
+    info->header.size = sizeof(buffer);
+    info->type = PD_AUXTRACE_INTEL_PT;
+    memcpy(info->priv, priv, PD_PT_PRIV_MAX * sizeof(*priv));
+    if (conv.cap_user_time_zero)
+        rc = pd_writer_record(s->w, &conv.header, err);
+    return rc ? rc : pd_writer_record(s->w, &info->header, err);
+}
+
+static int write_rings(struct snap *s, struct st_error *err)
+{
+    const struct rec_capture *c = s->in->capture;
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < c->rings.n; i++) {
+        const struct rec_ring *r = &c->rings.at[i];
+        struct pd_auxtrace head = {
+            .offset = r->offset,
+            .reference = s->time + i,
+            .idx = r->idx,
+            .tid = (uint32_t)r->tid,
+            .cpu = (uint32_t)r->cpu,
+        };
+
+        if (r->size[0])
+            rc = pd_writer_auxtrace(s->w, &head, r->part[0], r->size[0], NULL, 0, err);
+    }
+    return rc;
+}
+
+static int write_switch(struct snap *s, const struct rec_switch *sw, struct st_error *err)
+{
+    struct {
+        struct perf_event_header header;
+
+        struct rec_trailer trailer;
+    } record = {
+        .header = {.type = PERF_RECORD_SWITCH, .size = sizeof(record)},
+        .trailer = {.pid = (uint32_t)sw->pid,
+                    .tid = (uint32_t)sw->tid,
+                    .time = sw->time,
+                    .cpu = sw->cpu,
+                    .id = s->ids[SNAP_SWITCHES]},
+    };
+
+    if (sw->out)
+        record.header.misc |= PERF_RECORD_MISC_SWITCH_OUT;
+    if (sw->out && sw->preempt)
+        record.header.misc |= PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;
+    return pd_writer_record(s->w, &record.header, err);
+}
+
+/* The kernel's records and the source's own switches, both in order, into one order. */
+static int write_sideband(struct snap *s, const struct rec_stored *list, size_t n, struct st_error *err)
+{
+    const struct rec_capture *c = s->in->capture;
+    size_t i = 0, k = 0;
+    int rc = 0;
+
+    while (!rc && (i < n || k < c->switches.n)) {
+        if (k < c->switches.n && (i == n || c->switches.at[k].time < list[i].time))
+            rc = write_switch(s, &c->switches.at[k++], err);
+        else
+            rc = pd_writer_record(s->w, list[i++].record, err);
+    }
+    return rc;
+}
+
+int snap_write_sample(struct snap *s, enum snap_event event, const void *raw, size_t size,
+                      struct st_error *err)
+{
+    struct pd_made_sample sample = {.time = s->time, .id = s->ids[event], .raw = raw, .raw_size = size};
+
+    return pd_writer_sample(s->w, event, &sample, err);
+}
+
+static int write_all(struct snap *s, const struct rec_stored *list, size_t n, struct st_error *err)
+{
+    uint64_t priv[PD_PT_PRIV_MAX] = {0};
+    int rc = add_events(s, priv, err);
+
+    if (!rc)
+        rc = write_info(s, priv, err);
+    if (!rc)
+        rc = write_rings(s, err);
+    if (!rc)
+        rc = snap_write_meta(s, err);
+    if (!rc)
+        rc = snap_write_names(s, list, n, err);
+    if (!rc)
+        rc = snap_write_code(s, list, n, err);
+    if (!rc)
+        rc = write_sideband(s, list, n, err);
+    if (!rc)
+        rc = snap_write_build_ids(s, list, n, err);
+    return rc ? rc : pd_writer_cmdline(s->w, s->in->argc, s->in->argv, err);
+}
+
+int rec_snapshot_write(const struct rec_snapshot *in, const char *path, struct st_error *err)
+{
+    struct snap s = {.in = in, .time = in->capture->how.done_time};
+    struct rec_stored *list = NULL;
+    size_t n = 0;
+    int rc = rec_store_sorted(in->store, &list, &n, err);
+
+    if (!rc)
+        rc = pd_writer_open(path, false, &s.w, err);
+    if (!rc) {
+        rc = write_all(&s, list, n, err);
+        if (rc)
+            pd_writer_abort(s.w);
+        else
+            rc = pd_writer_commit(s.w, err);
+    }
+    free(list);
+    return rc;
+}

@@ -1,0 +1,64 @@
+/* Writes a snapshot: what was captured, the side-band and the stall records, as a perf.data. */
+#ifndef ST_RECORDER_SNAPSHOT_H
+#define ST_RECORDER_SNAPSHOT_H
+
+#include "base/error.h"
+#include "base/target.h"
+#include "perfdata/stall_record.h"
+#include "recorder/capture.h"
+#include "recorder/event_group.h"
+#include "recorder/kallsyms.h"
+#include "recorder/record_store.h"
+#include "recorder/sideband.h"
+
+#include <stdint.h>
+
+/* Everything that goes into it. All stays the caller's. */
+struct rec_snapshot {
+    const struct rec_capture *capture;
+
+    const struct rec_source_ops *ops;
+
+    struct rec_source *source;
+
+    const struct rec_sideband *sideband;
+
+    const struct rec_store *store;
+
+    const struct rec_group *stalls; /* the bpf-output events; NULL: no triggers */
+
+    const struct rec_kallsyms *kallsyms; /* NULL: names stay out */
+
+    const struct st_target *target;
+
+    int argc; /* the command line, for perf's header */
+
+    char **argv;
+
+    const char *reason; /* as in struct st_meta_record */
+
+    const char *text; /* the sentence about the trap; NULL: none */
+
+    const char *trigger; /* NULL: not a trigger */
+
+    const struct st_stall_record *fired; /* with trigger */
+
+    const char *source_text; /* what the source says of itself */
+
+    uint64_t armed; /* perf clock */
+
+    uint64_t lost_events;
+
+    const char *const *warnings;
+
+    size_t nwarnings;
+};
+
+/* The attribute of the bpf-output event that carries the stall records: trg_output_attr's, with REC_SAMPLE_TYPE. */
+void rec_snapshot_stall_attr(struct perf_event_attr *attr);
+
+/* Writes `path`. ST_EFAIL: cannot be written, or is there already; nothing stands under the name that was not
+ * there before. */
+int rec_snapshot_write(const struct rec_snapshot *s, const char *path, struct st_error *err);
+
+#endif

@@ -1,0 +1,140 @@
+/* How the snapshot came about: struct st_meta_record. */
+#include "base/vec.h"
+#include "recorder/snapshot_impl.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MOST = 48 * 1024 /* bytes of strings in one record */
+};
+
+/* Strings that wait for their record. A failure sticks until snap_write_meta looks. */
+struct pairs {
+    struct snap *s;
+
+    ST_VEC(char) text; /* the header's room, then the strings */
+
+    int rc;
+
+    struct st_error *err;
+};
+
+static void flush(struct pairs *p)
+{
+    struct st_meta_record head = {.magic = ST_META_MAGIC, .version = ST_STALL_VERSION};
+
+    if (p->rc || p->text.n <= sizeof(head))
+        return;
+    head.n = (st_u16)(p->text.n - sizeof(head));
+    memcpy(p->text.at, &head, sizeof(head));
+    p->rc = snap_write_sample(p->s, SNAP_META, p->text.at, p->text.n, p->err);
+    p->text.n = sizeof(head);
+}
+
+static void put(struct pairs *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void put(struct pairs *p, const char *fmt, ...)
+{
+    char line[2048];
+    va_list ap;
+    size_t len;
+
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    len = strlen(line) + 1;
+    if (p->text.n + len > MOST)
+        flush(p);
+    if (p->rc || st_vec_reserve(&p->text, len)) {
+        p->rc = p->rc ? p->rc : st_nomem(p->err, "the snapshot's description");
+        return;
+    }
+    memcpy(p->text.at + p->text.n, line, len);
+    p->text.n += len;
+}
+
+static void put_target(struct pairs *p, const struct st_target *t)
+{
+    char pids[1024] = "";
+    size_t at = 0;
+
+    for (size_t i = 0; i < t->npids && at < sizeof(pids) - 16; i++)
+        at += (size_t)snprintf(pids + at, sizeof(pids) - at, "%s%d", i ? "," : "", t->pids[i]);
+    switch (t->kind) {
+    case ST_TARGET_COMM:
+        put(p, "target=--comm %s (%s)", t->comm, pids);
+        break;
+    case ST_TARGET_CGROUP:
+        put(p, "target=--cgroup %s (%s)", t->cgroup, pids);
+        break;
+    case ST_TARGET_ALL:
+        put(p, "target=-a");
+        break;
+    case ST_TARGET_COMMAND:
+        put(p, "target=-- %s", t->argv[0]);
+        break;
+    case ST_TARGET_PIDS:
+    case ST_TARGET_NONE:
+        put(p, "target=-p %s", pids);
+        break;
+    }
+}
+
+static void put_trigger(struct pairs *p, const struct rec_snapshot *in)
+{
+    put(p, "reason=%s", in->reason);
+    if (in->text)
+        put(p, "text=%s", in->text);
+    if (!in->trigger)
+        return;
+    put(p, "trigger=%s", in->trigger);
+    put(p, "trigger_index=%u", in->fired->trigger);
+    put(p, "trigger_seq=%" PRIu64, (uint64_t)in->fired->seq);
+}
+
+static void put_capture(struct pairs *p, const struct rec_capture *c)
+{
+    put(p, "freeze_asked=%" PRIu64, c->how.asked_time);
+    put(p, "freeze_done=%" PRIu64, c->how.done_time);
+    put(p, "resumed=%" PRIu64, c->resumed);
+    put(p, "in_kernel=%d", c->how.in_kernel);
+    put(p, "wall_offset_ns=%" PRId64, c->moment.wall - (int64_t)c->moment.perf);
+    put(p, "mono_offset_ns=%" PRId64, c->moment.mono - (int64_t)c->moment.perf);
+    for (size_t i = 0; i < c->rings.n; i++) {
+        const struct rec_ring *r = &c->rings.at[i];
+
+        put(p, "ring.%u=tid=%d cpu=%d since=%" PRIu64 " offset=%" PRIu64 " size=%zu truncated=%d", r->idx,
+            r->tid, r->cpu, r->first_time, r->offset, r->size[0], r->perf_truncated);
+    }
+}
+
+int snap_write_meta(struct snap *s, struct st_error *err)
+{
+    static const struct st_meta_record room;
+    const struct rec_snapshot *in = s->in;
+    struct pairs p = {.s = s, .err = err};
+
+    if (st_vec_reserve(&p.text, MOST + 1))
+        return st_nomem(err, "the snapshot's description");
+    p.text.n = sizeof(room);
+    put(&p, "version=%s", ST_VERSION);
+    put_trigger(&p, in);
+    put(&p, "source=%s", in->ops->name);
+    put(&p, "source_text=%s", in->source_text);
+    put_target(&p, in->target);
+    put(&p, "armed=%" PRIu64, in->armed);
+    put_capture(&p, in->capture);
+    if (rec_store_events_dropped(in->store))
+        put(&p, "switches_since=%" PRIu64, rec_store_events_dropped(in->store));
+    if (rec_store_samples_dropped(in->store))
+        put(&p, "stalls_since=%" PRIu64, rec_store_samples_dropped(in->store));
+    put(&p, "lost_events=%" PRIu64, in->lost_events);
+    for (size_t i = 0; i < in->nwarnings; i++)
+        put(&p, "warning=%s", in->warnings[i]);
+    flush(&p);
+    st_vec_free(&p.text);
+    return p.rc;
+}

@@ -1,0 +1,115 @@
+/* The names of the kernel addresses in the stall records: struct st_symbol_record. */
+#include "base/vec.h"
+#include "recorder/perf_record.h"
+#include "recorder/snapshot_impl.h"
+#include "triggers/trigger.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MOST = 48 * 1024, /* bytes of one record */
+    LONGEST = 700,    /* of a name */
+};
+
+struct names {
+    ST_VEC(uint64_t) addresses;
+
+    ST_VEC(char) text;
+
+    uint16_t n;
+};
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static int take_frames(struct names *names, const st_u64 *frames, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (frames[i] && st_vec_push(&names->addresses, frames[i]))
+            return -1;
+    return 0;
+}
+
+static int take_record(struct names *names, const struct perf_event_header *record)
+{
+    uint64_t raw[REC_RAW_WORDS];
+    const struct st_stall_record *stall;
+    size_t at;
+    uint32_t size = rec_sample_raw(record, raw, &at);
+    int rc;
+
+    if (!size || trg_record(raw, size, &stall, NULL) != 1)
+        return 0;
+    rc = take_frames(names, stall->kstack, stall->kstack_n);
+    if (!rc)
+        rc = take_frames(names, stall->wstack, stall->wstack_n);
+    return rc ? rc : take_frames(names, &stall->timer_func, 1);
+}
+
+static int flush(struct snap *s, struct names *names, struct st_error *err)
+{
+    struct st_symbol_record head = {.magic = ST_SYMBOL_MAGIC, .version = ST_STALL_VERSION, .n = names->n};
+    int rc = 0;
+
+    memcpy(names->text.at, &head, sizeof(head));
+    if (names->n)
+        rc = snap_write_sample(s, SNAP_STALLS, names->text.at, names->text.n, err);
+    names->text.n = sizeof(head);
+    names->n = 0;
+    return rc;
+}
+
+static int put(struct snap *s, struct names *names, uint64_t address, struct st_error *err)
+{
+    uint64_t start = 0;
+    const char *name = rec_kallsyms_find(s->in->kallsyms, address, &start);
+    size_t len = name ? strnlen(name, LONGEST) : 0;
+    char *to = names->text.at + names->text.n;
+
+    if (!name)
+        return 0;
+    memcpy(to, &address, sizeof(address));
+    memcpy(to + 8, &start, sizeof(start));
+    memcpy(to + 16, name, len);
+    to[16 + len] = '\0';
+    names->text.n += 16 + len + 1;
+    names->n++;
+    return names->text.n > MOST ? flush(s, names, err) : 0;
+}
+
+static int write_names(struct snap *s, struct names *names, struct st_error *err)
+{
+    int rc = 0;
+
+    if (st_vec_reserve(&names->text, MOST + LONGEST + 32))
+        return st_nomem(err, "the names of kernel functions");
+    names->text.n = sizeof(struct st_symbol_record);
+    if (names->addresses.n)
+        qsort(names->addresses.at, names->addresses.n, sizeof(uint64_t), by_value);
+    for (size_t i = 0; !rc && i < names->addresses.n; i++)
+        if (i == 0 || names->addresses.at[i] != names->addresses.at[i - 1])
+            rc = put(s, names, names->addresses.at[i], err);
+    return rc ? rc : flush(s, names, err);
+}
+
+int snap_write_names(struct snap *s, const struct rec_stored *list, size_t n, struct st_error *err)
+{
+    struct names names = {0};
+    int rc = 0;
+
+    if (!s->in->kallsyms)
+        return 0;
+    for (size_t i = 0; !rc && i < n; i++)
+        if (take_record(&names, list[i].record))
+            rc = st_nomem(err, "the names of kernel functions");
+    if (!rc)
+        rc = write_names(s, &names, err);
+    st_vec_free(&names.addresses);
+    st_vec_free(&names.text);
+    return rc;
+}

@@ -1,0 +1,13 @@
+/* Which source records. */
+#ifndef ST_RECORDER_SOURCES_H
+#define ST_RECORDER_SOURCES_H
+
+#include "recorder/source.h"
+
+/* The source of that name that can (its probe says so); "auto": the first that can of those that disturb the
+ * target little. ST_EUSAGE: no such name. ST_ECANNOT: it is not built, or this machine or user cannot, with
+ * the reasons. */
+int rec_source_choose(const char *name, const struct rec_source_config *config,
+                      const struct rec_source_ops **ops, struct st_error *err);
+
+#endif

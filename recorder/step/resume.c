@@ -1,0 +1,99 @@
+/* How a stopped thread is let go on. */
+#include "recorder/step/helper.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/ptrace.h>
+
+enum {
+    REP_WORTH_A_BREAK = 8, /* iterations */
+};
+
+static const uint64_t vsyscall_page = 0xffffffffff600000;
+
+static bool set_debug_register(const struct step_thread *t, unsigned n, uint64_t value)
+{
+    size_t offset = offsetof(struct user, u_debugreg) + n * sizeof(((struct user *)0)->u_debugreg[0]);
+
+    return !ptrace(PTRACE_POKEUSER, t->tid, offset, value);
+}
+
+/* DR7 bit 0 enables the breakpoint in DR0; zero type and length bits: on execution (SDM volume 3, "Debug
+ * Registers"). */
+static bool set_break(struct step_helper *h, struct step_thread *t, uint64_t ip)
+{
+    if (h->no_breaks)
+        return false;
+    t->break_set = set_debug_register(t, 0, ip) && set_debug_register(t, 7, 1);
+    if (!t->break_set && errno != ESRCH)
+        h->no_breaks = true;
+    return t->break_set;
+}
+
+void step_clear_break(struct step_thread *t)
+{
+    if (t->break_set)
+        set_debug_register(t, 7, 0);
+    t->break_set = false;
+}
+
+/* Stepping stops once an iteration; a breakpoint behind the instruction, in a debug register, runs them all.
+ */
+static bool run_to_break(struct step_helper *h, struct step_thread *t)
+{
+    uint64_t count;
+
+    errno = 0;
+    count = (uint64_t)ptrace(PTRACE_PEEKUSER, t->tid, offsetof(struct user_regs_struct, rcx), 0);
+    if (errno || (uint32_t)count < REP_WORTH_A_BREAK)
+        return false;
+    return set_break(h, t, t->ip + t->insn.length);
+}
+
+static void note_vsyscall(struct step_thread *t)
+{
+    struct user_regs_struct regs;
+
+    t->vsyscall_return = 0;
+    if (step_get_regs(t, &regs))
+        step_code_read(&t->proc->code, regs.rsp, &t->vsyscall_return, sizeof(t->vsyscall_return));
+}
+
+static void go(struct step_helper *h, struct step_thread *t, enum __ptrace_request how, enum step_run run,
+               int sig)
+{
+    (void)h;
+    t->run = run;
+    ptrace(how, t->tid, 0, (long)sig);
+}
+
+/* With a signal that has a handler, one step stops at the handler's first instruction. */
+static void go_to_handler(struct step_helper *h, struct step_thread *t, int sig)
+{
+    t->check = true;
+    go(h, t, PTRACE_SINGLESTEP, STEP_RUN_STEP, sig);
+}
+
+void step_resume(struct step_helper *h, struct step_thread *t, int sig)
+{
+    struct step_code *code = &t->proc->code;
+
+    if (!t->recording) {
+        go(h, t, PTRACE_CONT, STEP_RUN_FREE, sig);
+        return;
+    }
+    t->insn = *step_code_at(code, t->ip, t->mode);
+    if (sig && step_signal_action(t->tid, sig) == STEP_SIG_CAUGHT) {
+        go_to_handler(h, t, sig);
+    } else if (t->at_restart || (t->insn.kind == STEP_SYSCALL && !step_code_changed(code, t->ip, t->mode))) {
+        go(h, t, PTRACE_SYSCALL, STEP_RUN_TO_SYSCALL, sig);
+    } else if (t->insn.kind == STEP_REP && !sig && run_to_break(h, t)) {
+        go(h, t, PTRACE_CONT, STEP_RUN_TO_BREAK, 0);
+    } else {
+        if ((t->ip & ~0xfffull) == vsyscall_page)
+            note_vsyscall(t);
+        if (sig)
+            t->check = true;
+        go(h, t, PTRACE_SINGLESTEP, STEP_RUN_STEP, sig);
+    }
+}

@@ -1,0 +1,13 @@
+/* The source `step` (recorder/source.h): a process's branches by ptrace stepping, told as Intel PT packets.
+ */
+#ifndef ST_RECORDER_STEP_H
+#define ST_RECORDER_STEP_H
+
+#include "recorder/source.h"
+
+extern const struct rec_source_ops rec_source_step;
+
+/* For tests: sources opened from now on write every return as a TIP packet (NoRETComp). */
+extern bool step_no_ret_compression;
+
+#endif
