@@ -34,7 +34,12 @@ enum dec_event_flag {
     DEC_IN_TX = 128,
     DEC_TX_ABORT = 256,
     DEC_ASYNC_DISABLE = 512, /* DEC_DISABLE by an interrupt or signal, not by a branch */
+    DEC_LENGTH_SHIFT = 12,   /* not a flag: bits 12 to 15 are the length of the branch instruction at `from` */
 };
+
+/* Length in bytes of the instruction at `from` (calls, far calls and DEC_DISABLE behind one at least; 0: not known).
+ * from + length is the address a call returns to. */
+#define DEC_LENGTH(flags) ((unsigned)(flags) >> DEC_LENGTH_SHIFT & 15)
 
 /* Why something is missing; the words that `gap.reason` shows are in dec_gap_name(). */
 enum dec_gap {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* One integer PRAGMA. Returns 0, or an SQLite error code with *value untouched. */
@@ -33,29 +34,46 @@ static int check(sqlite3 *db, const char *path, struct st_error *err)
     if (rc)
         return st_fail(err, ST_EBADFILE, "cannot read '%s': %s", path, sqlite3_errmsg(db));
     if (application != TDB_APPLICATION_ID)
-        return st_fail(err, ST_EBADFILE, "'%s' is an SQLite database, but not a trace database of stalltrap", path);
+        return st_fail(err, ST_EBADFILE, "'%s' is an SQLite database, but not a trace database of stalltrap",
+                       path);
     if (version > TDB_VERSION) {
         st_fail(err, ST_EBADFILE, "'%s' has schema version %lld; this stalltrap knows up to version %d", path,
                 (long long)version, TDB_VERSION);
         return st_hint(err, "decode the snapshot again with this stalltrap, or use a newer one");
     }
     if (version < 1)
-        return st_fail(err, ST_EBADFILE, "'%s' has schema version %lld, which never was", path, (long long)version);
+        return st_fail(err, ST_EBADFILE, "'%s' has schema version %lld, which never was", path,
+                       (long long)version);
     return 0;
+}
+
+/* SQLite says no more than "unable to open database file", and takes an empty file for an empty database. */
+static int check_file(const char *path, struct st_error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st = {0};
+
+    if (fd >= 0 && !fstat(fd, &st) && S_ISDIR(st.st_mode)) {
+        close(fd);
+        fd = -1;
+        errno = EISDIR;
+    }
+    if (fd < 0)
+        return st_fail_errno(err, ST_EFAIL, "cannot open '%s'", path);
+    close(fd);
+    return S_ISREG(st.st_mode) && !st.st_size ? st_fail(err, ST_EBADFILE, "'%s' is empty", path) : 0;
 }
 
 int tdb_open(const char *path, sqlite3 **db, struct st_error *err)
 {
     sqlite3 *opened = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    int rc;
+    int rc = check_file(path, err);
 
-    /* SQLite says no more than "unable to open database file". */
-    if (fd < 0)
-        return st_fail_errno(err, ST_EFAIL, "cannot open '%s'", path);
-    close(fd);
+    if (rc)
+        return rc;
     if (sqlite3_open_v2(path, &opened, SQLITE_OPEN_READONLY, NULL)) {
-        rc = st_fail(err, ST_EFAIL, "cannot open '%s': %s", path, opened ? sqlite3_errmsg(opened) : "out of memory");
+        rc = st_fail(err, ST_EFAIL, "cannot open '%s': %s", path,
+                     opened ? sqlite3_errmsg(opened) : "out of memory");
         sqlite3_close(opened);
         return rc;
     }

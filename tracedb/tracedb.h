@@ -1,4 +1,5 @@
-/* The trace database: its version, the writer that the decoder uses, the reader that everything after it uses. */
+/* The trace database: its version, the writer that the decoder uses, the reader that everything after it
+ * uses. */
 #ifndef ST_TRACEDB_TRACEDB_H
 #define ST_TRACEDB_TRACEDB_H
 
@@ -8,17 +9,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* PRAGMA user_version. Rises with every change that an existing query could notice; docs/schema.md has the changelog. */
+/* PRAGMA user_version. Rises with every change that an existing query could notice; docs/schema.md has the
+ * changelog. */
 #define TDB_VERSION 1
 
 /* "stlt": PRAGMA application_id, by which a trace database is told from others. */
 #define TDB_APPLICATION_ID 0x73746c74
 
-/* call.flags; docs/schema.md. The view shows the lower byte; TDB_CALL_RECURSIVE is internal to the functions view. */
+/* call.flags; docs/schema.md. The view shows the lower byte; TDB_CALL_RECURSIVE is internal to the functions
+ * view. */
 enum tdb_call_flag {
-    TDB_CALL_NO_CALL = 1,       /* call not seen: the start is the segment's edge */
-    TDB_CALL_NO_RETURN = 2,     /* return not seen */
-    TDB_CALL_TAIL = 4,          /* entered by a jump */
+    TDB_CALL_NO_CALL = 1,   /* call not seen: the start is the segment's edge */
+    TDB_CALL_NO_RETURN = 2, /* return not seen */
+    TDB_CALL_TAIL = 4,      /* entered by a jump */
     TDB_CALL_INLINED = 8,
     TDB_CALL_INTERPOLATED = 16, /* start or end lies between two points of time */
     TDB_CALL_SAMPLED = 32,
@@ -27,16 +30,17 @@ enum tdb_call_flag {
 
 /* ---- reading ---- */
 
-/* Opens a trace database read-only. ST_EFAIL: cannot be opened; ST_EBADFILE: no database, no trace database, or written
- * by a newer stalltrap (the message names both versions). *db is closed with sqlite3_close. A database that is being
- * written stands under another name, so it is never seen half. */
+/* Opens a trace database read-only. ST_EFAIL: cannot be opened; ST_EBADFILE: no database, no trace database,
+ * or written by a newer stalltrap (the message names both versions). *db is closed with sqlite3_close. A
+ * database that is being written stands under another name, so it is never seen half. */
 int tdb_open(const char *path, sqlite3 **db, struct st_error *err);
 
 /* ---- writing ---- */
 
 struct tdb_writer;
 
-/* Starts the database that will be `path`: beside its name until tdb_writer_commit. On error nothing is left. */
+/* Starts the database that will be `path`: beside its name until tdb_writer_commit. On error nothing is left.
+ */
 int tdb_writer_open(const char *path, struct tdb_writer **writer, struct st_error *err);
 
 struct tdb_call {
@@ -51,15 +55,13 @@ struct tdb_call {
     uint32_t flags;
 };
 
-/* Rows. Ids are given by the caller, from 1, except where the function returns one (positive; negative: st_code). Strings are copied. */
+/* Rows. Ids are given by the caller, from 1, except where the function returns one (positive; negative:
+ * st_code). Strings are copied. */
 int tdb_add_call(struct tdb_writer *w, const struct tdb_call *call, struct st_error *err);
 
-/* Any other table by name: `columns` are bound in the order of the table's columns. A NULL text binds NULL. */
-enum tdb_type {
-    TDB_NULL,
-    TDB_INT,
-    TDB_TEXT
-};
+/* Any other table by name: `columns` are bound in the order of the table's columns. A NULL text binds NULL.
+ */
+enum tdb_type { TDB_NULL, TDB_INT, TDB_TEXT };
 struct tdb_value {
     enum tdb_type type;
 
@@ -70,7 +72,8 @@ struct tdb_value {
 #define TDB_N(x) ((struct tdb_value){TDB_INT, (int64_t)(x), NULL})
 #define TDB_T(x) ((struct tdb_value){TDB_TEXT, 0, (x)})
 #define TDB_0    ((struct tdb_value){TDB_NULL, 0, NULL})
-int tdb_add_row(struct tdb_writer *w, const char *table, const struct tdb_value *values, size_t n, struct st_error *err);
+int tdb_add_row(struct tdb_writer *w, const char *table, const struct tdb_value *values, size_t n,
+                struct st_error *err);
 
 int tdb_set_meta_text(struct tdb_writer *w, const char *key, const char *value, struct st_error *err);
 int tdb_set_meta_number(struct tdb_writer *w, const char *key, int64_t value, struct st_error *err);
@@ -78,8 +81,8 @@ int tdb_set_meta_number(struct tdb_writer *w, const char *key, int64_t value, st
 /* The connection, for statements that complete rows at the end. */
 sqlite3 *tdb_writer_db(struct tdb_writer *w);
 
-/* Builds the indexes, syncs, renames to the name (replacing only with `replace`). Frees the writer whatever happens; on
- * error nothing stands under the name. */
+/* Builds the indexes, syncs, renames to the name (replacing only with `replace`). Frees the writer whatever
+ * happens; on error nothing stands under the name. */
 int tdb_writer_commit(struct tdb_writer *w, bool replace, struct st_error *err);
 
 /* Drops everything. NULL is allowed. */

@@ -10,11 +10,7 @@
 extern const char tdb_schema_sql[];
 extern const char tdb_indexes_sql[];
 
-enum {
-    MOST_TABLES = 24,
-    MOST_COLUMNS = 32,
-    TABLE_NAME = 32
-};
+enum { MOST_TABLES = 24, MOST_COLUMNS = 32, TABLE_NAME = 32 };
 
 /* The prepared INSERT of one table. */
 struct insert {
@@ -91,7 +87,8 @@ int tdb_writer_open(const char *path, struct tdb_writer **writer, struct st_erro
     return 0;
 }
 
-static int make_insert(struct tdb_writer *w, const char *table, size_t n, sqlite3_stmt **statement, struct st_error *err)
+static int make_insert(struct tdb_writer *w, const char *table, size_t n, sqlite3_stmt **statement,
+                       struct st_error *err)
 {
     char sql[TABLE_NAME + 32 + 2 * MOST_COLUMNS];
     int len;
@@ -107,7 +104,8 @@ static int make_insert(struct tdb_writer *w, const char *table, size_t n, sqlite
     return 0;
 }
 
-static int find_insert(struct tdb_writer *w, const char *table, size_t n, sqlite3_stmt **statement, struct st_error *err)
+static int find_insert(struct tdb_writer *w, const char *table, size_t n, sqlite3_stmt **statement,
+                       struct st_error *err)
 {
     struct insert *insert;
     int rc;
@@ -146,7 +144,8 @@ static int bind(sqlite3_stmt *statement, int column, const struct tdb_value *val
     return sqlite3_bind_null(statement, column);
 }
 
-int tdb_add_row(struct tdb_writer *w, const char *table, const struct tdb_value *values, size_t n, struct st_error *err)
+int tdb_add_row(struct tdb_writer *w, const char *table, const struct tdb_value *values, size_t n,
+                struct st_error *err)
 {
     sqlite3_stmt *statement;
     int rc = find_insert(w, table, n, &statement, err);

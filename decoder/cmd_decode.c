@@ -1,0 +1,215 @@
+/* `stalltrap decode`: the command line. */
+#include "decoder/commands.h"
+#include "decoder/decode_job.h"
+
+#include "base/log.h"
+#include "base/nearest.h"
+#include "base/opt.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *const listings[] = {"branches", "calls", "packets"};
+
+static int set_listing(void *to, const char *text, struct st_error *err)
+{
+    enum decode_listing *listing = to;
+    const char *near;
+
+    for (int i = 0; i < 3; i++)
+        if (!strcmp(text, listings[i])) {
+            *listing = (enum decode_listing)(DECODE_BRANCHES + i);
+            return 0;
+        }
+    near = st_nearest(text, strlen(text), listings, 3);
+    st_fail(err, ST_EUSAGE, "--dump: '%s' is none of branches, calls, packets", text);
+    return near ? st_hint(err, "did you mean '%s'?", near) : ST_EUSAGE;
+}
+
+static int add_build_id_dir(void *to, const char *text, struct st_error *err)
+{
+    struct decode_options *o = to;
+
+    return st_vec_push(&o->build_id_dirs, text) ? st_nomem(err, "the options") : 0;
+}
+
+/* NAME.data -> NAME.db, any other NAME -> NAME.db too; a folder (perf's directory form) without its slash. */
+static int default_output(const char *input, char *path, size_t size, struct st_error *err)
+{
+    size_t n = strlen(input);
+
+    while (n > 1 && input[n - 1] == '/')
+        n--;
+    if (n > 5 && !strncmp(input + n - 5, ".data", 5))
+        n -= 5;
+    if ((size_t)snprintf(path, size, "%.*s.db", (int)n, input) >= size)
+        return st_fail(err, ST_EUSAGE, "the name '%.200s...' is too long", input);
+    return 0;
+}
+
+/* What would fail after minutes of decoding fails now. */
+static int check_output(const struct decode_options *o, struct st_error *err)
+{
+    struct stat st;
+
+    if (!o->output || stat(o->output, &st))
+        return 0;
+    if (S_ISDIR(st.st_mode))
+        return st_fail(err, ST_EFAIL, "cannot write '%s': it is a folder", o->output);
+    if (!o->replace) {
+        st_fail(err, ST_EFAIL, "'%s' is there already", o->output);
+        return st_hint(err, "--force replaces it, -o NAME writes another");
+    }
+    return 0;
+}
+
+static int check_words(struct decode_options *o, int argc, char **argv, int first, struct st_error *err)
+{
+    bool raw = o->raw.traces.n > 0;
+
+    if (raw && first < argc)
+        return st_fail(err, ST_EUSAGE, "--raw takes the place of a snapshot: what is '%s'?", argv[first]);
+    if (!raw && (o->raw.images.n || o->raw.has_cpu || o->raw.has_clock))
+        return st_fail(err, ST_EUSAGE, "--image, --images, --cpu and --time go with --raw");
+    if (!raw && first >= argc)
+        return st_fail(err, ST_EUSAGE, "which snapshot? (stalltrap decode SNAPSHOT)");
+    if (first + 1 < argc)
+        return st_fail(err, ST_EUSAGE, "one snapshot at a time: what is '%s'?", argv[first + 1]);
+    if (o->listing != DECODE_NO_LISTING && (o->stats || o->output))
+        return st_fail(err, ST_EUSAGE, "--dump writes nothing but its list: leave out %s",
+                       o->stats ? "--stats" : "-o");
+    o->input = raw ? NULL : argv[first];
+    return 0;
+}
+
+/* Without -o: --stats and --dump write no database, else it stands beside the input. */
+static int choose_output(struct decode_options *o, char *path, size_t size, struct st_error *err)
+{
+    int rc = 0;
+
+    if (!o->output && !o->stats && o->listing == DECODE_NO_LISTING) {
+        rc = default_output(o->input ? o->input : o->raw.traces.at[0], path, size, err);
+        o->output = path;
+    }
+    return rc ? rc : check_output(o, err);
+}
+
+static int parse(struct decode_options *o, int argc, char **argv, struct st_error *err)
+{
+    const struct st_opt_usage usage = {
+        "decode", "SNAPSHOT [-o TRACE.db] | --raw TRACE --image FILE@ADDRESS...",
+        "Makes a trace database of a snapshot, a perf.data with Intel PT, or raw Intel PT."};
+    const struct st_option table[] = {
+        {.name = "output",
+         .letter = 'o',
+         .arg = "TRACE.db",
+         .kind = ST_OPT_STRING,
+         .to = &o->output,
+         .help = "default: SNAPSHOT's name with .db"},
+        {.name = "force", .letter = 'f', .kind = ST_OPT_FLAG, .to = &o->replace, .help = "replace TRACE.db"},
+        {.name = "stats",
+         .kind = ST_OPT_FLAG,
+         .to = &o->stats,
+         .help = "counts as JSON; no database without -o"},
+        {.name = "dump",
+         .arg = "WHAT",
+         .kind = ST_OPT_CALL,
+         .to = &o->listing,
+         .fn = set_listing,
+         .help = "list branches, calls or packets; no database"},
+        {.name = "symfs",
+         .arg = "DIR",
+         .kind = ST_OPT_STRING,
+         .to = &o->symfs,
+         .help = "look for code files below DIR"},
+        {.name = "buildid-dir",
+         .arg = "DIR",
+         .kind = ST_OPT_CALL,
+         .to = o,
+         .fn = add_build_id_dir,
+         .help = "look for code files by build id in DIR (default: ~/.debug)"},
+        {.name = "raw",
+         .arg = "TRACE",
+         .kind = ST_OPT_CALL,
+         .to = &o->raw,
+         .fn = dec_raw_trace,
+         .help = "a file of Intel PT packets; one a thread"},
+        {.name = "image",
+         .arg = "FILE@ADDR",
+         .kind = ST_OPT_CALL,
+         .to = &o->raw,
+         .fn = dec_raw_image,
+         .help = "code: FILE[:OFFSET[:SIZE]]@ADDRESS"},
+        {.name = "images",
+         .arg = "LIST",
+         .kind = ST_OPT_CALL,
+         .to = &o->raw,
+         .fn = dec_raw_images,
+         .help = "code: a file with a line FILE OFFSET SIZE ADDRESS each"},
+        {.name = "cpu",
+         .arg = "F/M/S",
+         .kind = ST_OPT_CALL,
+         .to = &o->raw,
+         .fn = dec_raw_cpu,
+         .help = "family, model, stepping of the CPU"},
+        {.name = "bits",
+         .arg = "32|64",
+         .kind = ST_OPT_CALL,
+         .to = &o->raw,
+         .fn = dec_raw_bits,
+         .help = "what the code is where the trace does not say"},
+        {.name = "time",
+         .arg = "M:S:Z",
+         .kind = ST_OPT_CALL,
+         .to = &o->raw,
+         .fn = dec_raw_time,
+         .help = "perf's TSC conversion: MULT:SHIFT:ZERO"},
+        {.name = "mtc-freq",
+         .arg = "N",
+         .kind = ST_OPT_CALL,
+         .to = &o->raw,
+         .fn = dec_raw_mtc_freq,
+         .help = "MTC period, as recorded"},
+        {.name = "nom-freq",
+         .arg = "N",
+         .kind = ST_OPT_CALL,
+         .to = &o->raw,
+         .fn = dec_raw_nom_freq,
+         .help = "maximum non-turbo ratio"},
+        {.name = "cpuid15",
+         .arg = "EAX/EBX",
+         .kind = ST_OPT_CALL,
+         .to = &o->raw,
+         .fn = dec_raw_cpuid15,
+         .help = "TSC to crystal clock ratio"},
+        {0},
+    };
+
+    return st_opt_parse(&usage, table, argc, argv, false, err);
+}
+
+int st_cmd_decode(int argc, char **argv)
+{
+    struct decode_options options = {0};
+    struct st_error err = {0};
+    char path[PATH_MAX];
+    int rc = parse(&options, argc, argv, &err);
+
+    if (rc > 0)
+        rc = check_words(&options, argc, argv, rc, &err);
+    else if (rc == 0)
+        goto out; /* help was asked for */
+    if (!rc)
+        rc = choose_output(&options, path, sizeof(path), &err);
+    if (!rc)
+        rc = decode_run(&options, &err);
+out:
+    st_vec_free(&options.build_id_dirs);
+    dec_raw_free(&options.raw);
+    return rc < 0 ? st_log_error("decode", &err) : 0;
+}

@@ -1,0 +1,293 @@
+/* What `decode` does, step by step. */
+#include "decoder/decode_job.h"
+
+#include "base/log.h"
+#include "base/units.h"
+#include "decoder/decode_list.h"
+#include "decoder/model.h"
+#include "decoder/sideband.h"
+#include "decoder/stats.h"
+#include "perfdata/reader.h"
+#include "tracedb/tracedb.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+struct job {
+    const struct decode_options *options;
+
+    struct pd_reader *reader;
+
+    struct dec_images *images; /* NULL for raw input: `raw` has them */
+
+    struct dec_sideband *sb;
+
+    struct dec_raw_result raw;
+
+    struct dec_flow_counts counts;
+
+    struct timespec begun;
+
+    dec_emit_fn *emit; /* behind the progress */
+
+    void *emit_ctx;
+
+    bool progress; /* stderr is a terminal */
+
+    bool said; /* a progress line stands there */
+
+    uint64_t events;
+
+    time_t last_said;
+};
+
+static double seconds_since(const struct timespec *begun)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - begun->tv_sec) + (double)(now.tv_nsec - begun->tv_nsec) / 1e9;
+}
+
+static void say_progress(struct job *j)
+{
+    char count[32], done[24], all[24];
+    uint64_t bytes = 0;
+    time_t now = time(NULL);
+
+    if (now == j->last_said || seconds_since(&j->begun) < 1)
+        return;
+    j->last_said = now;
+    j->said = true;
+    for (size_t i = 0; i < j->sb->rings.n; i++)
+        bytes += j->sb->rings.at[i].bytes;
+    fprintf(stderr, "\rdecoding: %s branches, %s of %s of trace\033[K",
+            st_format_count(j->events, count, sizeof(count)),
+            st_format_size(j->counts.bytes, done, sizeof(done)), st_format_size(bytes, all, sizeof(all)));
+}
+
+static int emit(void *ctx, const struct dec_stream_info *info, const struct dec_event *events, size_t n,
+                const char *detail)
+{
+    struct job *j = ctx;
+
+    j->events += n;
+    if (j->progress)
+        say_progress(j);
+    return j->emit(j->emit_ctx, info, events, n, detail);
+}
+
+static void end_progress(const struct job *j)
+{
+    if (j->said)
+        fprintf(stderr, "\r\033[K");
+}
+
+/* Whether the recording is of this machine and kernel: then this process's vdso is the one that was recorded.
+ */
+static bool recorded_here(const struct pd_reader *reader)
+{
+    const char *host = pd_reader_string(reader, PD_FEAT_HOSTNAME);
+    const char *release = pd_reader_string(reader, PD_FEAT_OSRELEASE);
+    struct utsname here;
+
+    return host && release && !uname(&here) && !strcmp(host, here.nodename) && !strcmp(release, here.release);
+}
+
+static int open_recording(struct job *j, struct st_error *err)
+{
+    struct dec_images_options images = {.symfs = j->options->symfs,
+                                        .build_id_dirs = j->options->build_id_dirs.at,
+                                        .nbuild_id_dirs = j->options->build_id_dirs.n};
+    int rc = pd_reader_open(j->options->input, &j->reader, err);
+
+    if (rc)
+        return rc;
+    images.own_vdso = recorded_here(j->reader);
+    rc = dec_images_new(&images, &j->images, err);
+    if (!rc)
+        rc = dec_sideband_read(j->reader, j->images, &j->sb, err);
+    if (rc)
+        return rc;
+    if (j->sb->skipped)
+        st_log_warn("%s: %" PRIu64 " records of types that this version does not know were left out",
+                    j->options->input, j->sb->skipped);
+    if (!j->sb->has_pt || !j->sb->rings.n)
+        st_log_warn("%s: there is no Intel PT trace in it, so there are no calls", j->options->input);
+    return 0;
+}
+
+static int open_raw(struct job *j, struct st_error *err)
+{
+    int rc = dec_raw_open(&j->options->raw, &j->raw, err);
+
+    return rc ? rc
+              : dec_sideband_raw(j->options->raw.traces.n, &j->options->raw.config, j->raw.space, &j->sb,
+                                 err);
+}
+
+static int decode_ring(struct job *j, size_t index, dec_emit_fn *to, struct st_error *err)
+{
+    const struct dec_ring *ring = &j->sb->rings.at[index];
+    struct dec_flow_options options = {.config = j->sb->pt,
+                                       .ring = (uint32_t)index,
+                                       .snapshot = j->sb->snapshot,
+                                       .overwritten = j->sb->snapshot && ring->pieces.at[0].offset > 0,
+                                       .where = dec_sideband_where,
+                                       .where_ctx = j->sb,
+                                       .emit = to,
+                                       .emit_ctx = j};
+
+    return dec_flow_run(&options, ring->pieces.at, ring->pieces.n, &j->counts, err);
+}
+
+/* Decodes all rings into `to` (NULL: counts only). */
+static int decode_all(struct job *j, dec_emit_fn *to, void *ctx, struct st_error *err)
+{
+    dec_emit_fn *through = to ? emit : NULL;
+    struct dec_turns *turns = NULL;
+    int rc = dec_turns_new(j->sb, to, ctx, &turns, err);
+
+    if (rc)
+        return rc;
+    j->emit = dec_turns_emit;
+    j->emit_ctx = turns;
+    if (!j->reader) {
+        rc = dec_raw_run(&j->options->raw, through, j, &j->raw, err);
+        j->counts = j->raw.counts;
+    }
+    for (size_t i = 0; j->reader && j->sb->has_pt && i < j->sb->rings.n && !rc; i++)
+        rc = decode_ring(j, i, through, err);
+    end_progress(j);
+    dec_turns_free(turns);
+    return rc;
+}
+
+static int list_packets(struct job *j, struct st_error *err)
+{
+    int rc = 0;
+
+    if (!j->reader)
+        return dec_raw_packets(&j->options->raw, stdout, err);
+    for (size_t i = 0; i < j->sb->rings.n && !rc; i++)
+        rc = dec_dump_packets(stdout, &j->sb->pt, (uint32_t)i, j->sb->rings.at[i].pieces.at,
+                              j->sb->rings.at[i].pieces.n, err);
+    return rc;
+}
+
+static int list_branches(struct job *j, struct st_error *err)
+{
+    bool raw_time = !j->sb->pt.clock.known;
+    struct decode_list *list;
+    int rc = decode_list_new(stdout, j->sb, raw_time, j->options->listing == DECODE_CALLS, &list, err);
+
+    if (rc)
+        return rc;
+    j->progress = false;
+    rc = decode_all(j, decode_list_emit, list, err);
+    if (rc && ferror(stdout))
+        st_fail(err, ST_EFAIL, "cannot write the listing");
+    else if (rc && !err->code)
+        st_nomem(err, "the listing");
+    if (!rc)
+        rc = decode_list_end(list, err);
+    decode_list_free(list);
+    return rc;
+}
+
+static int write_database(struct job *j, struct dec_model *model, struct st_error *err)
+{
+    struct dec_provenance from = {.reader = j->reader,
+                                  .snapshot = j->reader ? j->options->input : j->options->raw.traces.at[0],
+                                  .flow = &j->counts,
+                                  .seconds = seconds_since(&j->begun)};
+    struct tdb_writer *w;
+    int rc = tdb_writer_open(j->options->output, &w, err);
+
+    if (rc)
+        return rc;
+    rc = dec_model_write(model, w, &from, err);
+    if (!rc)
+        return tdb_writer_commit(w, j->options->replace, err);
+    tdb_writer_abort(w);
+    return rc;
+}
+
+static void tell(const struct job *j, const struct dec_model *model)
+{
+    struct dec_model_totals t = dec_model_totals(model);
+    char calls[32], history[24], gaps[32];
+    FILE *to = j->options->stats ? stderr : stdout;
+
+    fprintf(to, "wrote %s (%s call%s", j->options->output, st_format_count(t.calls, calls, sizeof(calls)),
+            t.calls == 1 ? "" : "s");
+    if (t.last > t.first && j->sb->pt.clock.known)
+        fprintf(to, ", %s of history",
+                st_format_duration((int64_t)(t.last - t.first), history, sizeof(history)));
+    if (t.gaps)
+        fprintf(to, ", %s gap%s", st_format_count(t.gaps, gaps, sizeof(gaps)), t.gaps == 1 ? "" : "s");
+    fprintf(to, ")\n");
+}
+
+static int to_database(struct job *j, uint64_t *calls, struct st_error *err)
+{
+    struct dec_model *model;
+    int rc = dec_model_new(j->sb, &model, err);
+
+    if (rc)
+        return rc;
+    rc = decode_all(j, dec_model_emit, model, err);
+    if (rc && dec_model_error(model)->code)
+        *err = *dec_model_error(model);
+    if (!rc)
+        rc = dec_model_end(model, err);
+    if (!rc)
+        rc = write_database(j, model, err);
+    if (!rc) {
+        *calls = dec_model_totals(model).calls;
+        tell(j, model);
+    }
+    dec_model_free(model);
+    return rc;
+}
+
+static int run(struct job *j, struct st_error *err)
+{
+    const struct decode_options *o = j->options;
+    struct dec_stats stats = {0};
+    int rc;
+
+    if (o->listing == DECODE_PACKETS)
+        return list_packets(j, err);
+    if (o->listing != DECODE_NO_LISTING)
+        return list_branches(j, err);
+    rc = o->output ? to_database(j, &stats.calls, err) : decode_all(j, NULL, NULL, err);
+    if (rc || !o->stats)
+        return rc;
+    stats.flow = j->counts;
+    stats.returns = j->counts.ret;
+    if (!o->output)
+        stats.calls = j->counts.call;
+    stats.seconds = seconds_since(&j->begun);
+    return dec_stats_print(stdout, &stats, err);
+}
+
+int decode_run(const struct decode_options *options, struct st_error *err)
+{
+    struct job j = {.options = options, .progress = isatty(STDERR_FILENO)};
+    int rc;
+
+    clock_gettime(CLOCK_MONOTONIC, &j.begun);
+    rc = options->input ? open_recording(&j, err) : open_raw(&j, err);
+    if (!rc)
+        rc = run(&j, err);
+    dec_sideband_free(j.sb);
+    dec_raw_result_free(&j.raw);
+    dec_images_free(j.images);
+    pd_reader_close(j.reader);
+    return rc;
+}

@@ -1,0 +1,232 @@
+/* The packets with times, followed beside the walk. */
+#include "decoder/flow_time.h"
+
+#include <string.h>
+
+static const uint64_t NO_OFFSET = UINT64_MAX;
+
+/* The next packet of a decoder, past what is no packet. False: none left. */
+static bool next_packet(struct pt_packet_decoder *decoder, struct pt_packet *packet, uint64_t *offset)
+{
+    for (;;) {
+        if (pt_pkt_get_offset(decoder, offset) == 0) {
+            int size = pt_pkt_next(decoder, packet, sizeof(*packet));
+            if (size >= 0)
+                return true;
+            if (size == -pte_eos)
+                return false;
+        }
+        if (pt_pkt_sync_forward(decoder) < 0)
+            return false;
+    }
+}
+
+static void step(struct flow_times *t)
+{
+    if (!next_packet(t->packets, &t->packet, &t->offset))
+        t->offset = NO_OFFSET;
+}
+
+int times_init(struct flow_times *t, const struct dec_pt_config *config, const struct pt_config *pt,
+               struct st_error *err)
+{
+    memset(t, 0, sizeof(*t));
+    t->config = config;
+    t->packets = pt_pkt_alloc_decoder(pt);
+    t->ahead = pt_pkt_alloc_decoder(pt);
+    if (!t->packets || !t->ahead) {
+        times_free(t);
+        return st_nomem(err, "libipt's packet decoder");
+    }
+    step(t);
+    return 0;
+}
+
+void times_free(struct flow_times *t)
+{
+    pt_pkt_free_decoder(t->packets);
+    pt_pkt_free_decoder(t->ahead);
+    t->packets = t->ahead = NULL;
+}
+
+/* TSC packets hold 56 bits; the rest is that of the reference, whichever way is nearer. */
+static uint64_t whole_tsc(uint64_t payload, uint64_t reference)
+{
+    const uint64_t turn = (uint64_t)1 << 56;
+    uint64_t tsc = payload | (reference & ~(turn - 1));
+    if (reference > tsc && reference - tsc > turn / 2)
+        return tsc + turn;
+    if (tsc > reference && tsc - reference > turn / 2 && tsc >= turn)
+        return tsc - turn;
+    return tsc;
+}
+
+static void apply_tsc(const struct flow_times *t, struct time_base *base, const struct pt_packet_tsc *packet)
+{
+    base->tsc = whole_tsc(packet->tsc, base->known ? base->tsc : t->config->reference);
+    base->known = true;
+}
+
+/* Crystal ticks to TSC ticks. */
+static uint64_t ticks(const struct dec_pt_config *config, uint64_t ctc)
+{
+    return (uint64_t)((unsigned __int128)ctc * config->cpuid15_ebx / config->cpuid15_eax);
+}
+
+/* TMA: the crystal counter at the TSC packet before it, and how many TSC ticks it had been standing there. */
+static void apply_tma(const struct flow_times *t, struct time_base *base, const struct pt_packet_tma *packet)
+{
+    uint32_t rest = packet->ctc & ((1u << (t->config->mtc_freq & 15)) - 1);
+    base->counts = base->known && t->config->cpuid15_eax && t->config->cpuid15_ebx;
+    if (!base->counts)
+        return;
+    base->ctc_tsc = base->tsc - packet->fc - ticks(t->config, rest);
+    base->ctc = 0;
+    base->last_mtc = (uint8_t)(packet->ctc >> (t->config->mtc_freq & 15));
+    /* TMA has 16 bits of the counter, which may not reach to the top of MTC's 8. */
+    base->sure = t->config->mtc_freq > 8 ? 0xff >> (t->config->mtc_freq - 8) : 0xff;
+}
+
+/* MTC: 8 bits of the crystal counter. False: nothing ties it to the TSC. */
+static bool apply_mtc(const struct flow_times *t, struct time_base *base, const struct pt_packet_mtc *packet)
+{
+    if (!base->counts)
+        return false;
+    base->ctc += (uint64_t)((packet->ctc - base->last_mtc) & base->sure) << (t->config->mtc_freq & 15);
+    base->sure = 0xff;
+    base->last_mtc = packet->ctc;
+    uint64_t tsc = base->ctc_tsc + ticks(t->config, base->ctc);
+    if (tsc > base->tsc)
+        base->tsc = tsc;
+    return true;
+}
+
+/* What look_ahead() learns: the next absolute time, and the cycles on the way there. */
+struct outlook {
+    struct time_base base;
+
+    uint64_t cycles;
+
+    bool pause; /* tracing went off or packets were lost: the cycles do not account for all of the time */
+};
+
+/* Whether the packet has an absolute time. */
+static bool look_at(const struct flow_times *t, struct outlook *o, const struct pt_packet *packet)
+{
+    switch (packet->type) {
+    case ppt_tsc:
+        apply_tsc(t, &o->base, &packet->payload.tsc);
+        return true;
+    case ppt_mtc:
+        return apply_mtc(t, &o->base, &packet->payload.mtc);
+    case ppt_cyc:
+        o->cycles += packet->payload.cyc.value;
+        return false;
+    case ppt_tip_pgd:
+    case ppt_ovf:
+        o->pause = true;
+        return false;
+    default:
+        return false;
+    }
+}
+
+/* Finds the next absolute time, which CYC packets before it cannot pass. Where no bus ratio is known, the
+ * cycles up to there tell how long one is. */
+static void look_ahead(struct flow_times *t)
+{
+    struct outlook o = {.base = t->base, .cycles = t->cycles};
+    struct pt_packet packet;
+    uint64_t offset;
+    t->bounded = true;
+    t->bound = UINT64_MAX;
+    if (pt_pkt_get_offset(t->packets, &offset) < 0 || pt_pkt_sync_set(t->ahead, offset) < 0)
+        return;
+    while (next_packet(t->ahead, &packet, &offset)) {
+        if (!look_at(t, &o, &packet))
+            continue;
+        t->bound = o.base.tsc;
+        if (!t->config->nom_freq && !o.pause && o.cycles && t->bound > t->from)
+            t->ratio = (double)(t->bound - t->from) / (double)o.cycles;
+        return;
+    }
+}
+
+/* A packet gave an absolute time. */
+static void set_absolute(struct flow_times *t)
+{
+    t->from = t->base.tsc;
+    t->cycles = 0;
+    t->bounded = false;
+    if (t->base.tsc > t->tsc)
+        t->tsc = t->base.tsc;
+    t->fresh = true;
+}
+
+static void apply_cyc(struct flow_times *t, const struct pt_packet_cyc *packet)
+{
+    if (!t->base.known)
+        return;
+    t->cycles += packet->value;
+    if (!t->bounded)
+        look_ahead(t);
+    double passed = (double)t->cycles * (t->ratio > 0 ? t->ratio : 1.0);
+    uint64_t tsc = passed < (double)(t->bound - t->from) ? t->from + (uint64_t)passed : t->bound;
+    if (tsc > t->tsc)
+        t->tsc = tsc;
+    t->fresh = true;
+}
+
+/* The core's clock against the bus clock; the TSC runs at the nominal ratio. */
+static void apply_cbr(struct flow_times *t, const struct pt_packet_cbr *packet)
+{
+    if (!t->config->nom_freq || !packet->ratio)
+        return;
+    t->ratio = (double)t->config->nom_freq / packet->ratio;
+    t->from = t->tsc;
+    t->cycles = 0;
+}
+
+static void apply(struct flow_times *t)
+{
+    const struct pt_packet *packet = &t->packet;
+    switch (packet->type) {
+    case ppt_tsc:
+        apply_tsc(t, &t->base, &packet->payload.tsc);
+        set_absolute(t);
+        break;
+    case ppt_tma:
+        apply_tma(t, &t->base, &packet->payload.tma);
+        break;
+    case ppt_mtc:
+        if (apply_mtc(t, &t->base, &packet->payload.mtc))
+            set_absolute(t);
+        break;
+    case ppt_cyc:
+        apply_cyc(t, &packet->payload.cyc);
+        break;
+    case ppt_cbr:
+        apply_cbr(t, &packet->payload.cbr);
+        break;
+    case ppt_pad:
+    case ppt_psb:
+    case ppt_psbend:
+    case ppt_mode:
+        break;
+    default:
+        t->fresh = false;
+    }
+}
+
+void times_at(struct flow_times *t, uint64_t offset, struct packet_time *time)
+{
+    while (t->offset < offset) {
+        apply(t);
+        step(t);
+    }
+    bool tnt = t->offset == offset && (t->packet.type == ppt_tnt_8 || t->packet.type == ppt_tnt_64);
+    *time = (struct packet_time){.known = t->base.known,
+                                 .exact = t->fresh,
+                                 .tsc = t->tsc,
+                                 .tnt_bits = tnt ? t->packet.payload.tnt.bit_size : 0};
+}

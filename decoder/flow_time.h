@@ -1,0 +1,72 @@
+/* Time along the packets of a run: TSC, TMA, MTC, CBR and CYC (SDM, Intel PT, "Timing Packets") -> TSC at any
+ * packet. */
+#ifndef ST_DECODER_FLOW_TIME_H
+#define ST_DECODER_FLOW_TIME_H
+
+#include "decoder/flow.h"
+
+#include <intel-pt.h>
+
+/* What MTC packets count from. */
+struct time_base {
+    uint64_t tsc; /* of the last TSC or MTC packet */
+
+    bool known;
+
+    bool counts; /* a TMA packet tied the two counters together */
+
+    uint64_t ctc_tsc; /* TSC when the crystal counter stood at ctc */
+
+    uint64_t ctc; /* ticks since that, by MTC packets */
+
+    uint8_t last_mtc;
+
+    uint8_t sure; /* the bits of last_mtc that are known */
+};
+
+/* Where a packet stands in time. */
+struct packet_time {
+    bool known;
+
+    bool exact; /* a packet with the time directly precedes it */
+
+    uint64_t tsc;
+
+    unsigned tnt_bits; /* of a TNT packet, else 0 */
+};
+
+struct flow_times {
+    const struct dec_pt_config *config;
+
+    struct pt_packet_decoder *packets, *ahead;
+
+    struct pt_packet packet; /* the next one, at `offset` */
+
+    uint64_t offset; /* of `packet`; UINT64_MAX: none left */
+
+    struct time_base base;
+
+    uint64_t tsc; /* at `packet` */
+
+    bool fresh; /* the packet before it had the time */
+
+    uint64_t from; /* TSC where `cycles` began */
+
+    uint64_t cycles;
+
+    double ratio; /* TSC ticks a cycle; 0: unknown */
+
+    bool bounded; /* `bound` was looked for */
+
+    uint64_t bound; /* TSC of the next TSC or MTC packet */
+};
+
+/* config and pt (the run with its errata) stay the caller's. ST_ENOMEM. */
+int times_init(struct flow_times *t, const struct dec_pt_config *config, const struct pt_config *pt,
+               struct st_error *err);
+void times_free(struct flow_times *t);
+
+/* The time of the packet at `offset`. Offsets may only grow from call to call. */
+void times_at(struct flow_times *t, uint64_t offset, struct packet_time *time);
+
+#endif

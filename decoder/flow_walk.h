@@ -1,0 +1,131 @@
+/* The walk along the code under the guidance of the trace; what flow*.c share. libipt's query decoder reads
+ * the packets. */
+#ifndef ST_DECODER_FLOW_WALK_H
+#define ST_DECODER_FLOW_WALK_H
+
+#include "decoder/flow_code.h"
+#include "decoder/flow_out.h"
+#include "decoder/flow_time.h"
+
+#include <intel-pt.h>
+
+enum {
+    WALK_RETURNS =
+        64 /* depth of the return stack: SDM, Intel PT, "Indirect Transfer Compression for Returns" */
+};
+
+/* What the functions of the walk return, besides 0 (go on) and negative st_codes. */
+enum walk_result {
+    WALK_END = 1,  /* no trace left */
+    WALK_LOST = 2, /* a gap was reported; the place is known again after the next packet with an address */
+    WALK_SYNC = 3, /* a gap was reported; only the next PSB helps */
+    WALK_STOP = 4, /* `where` or `emit` wants to stop: out->rc has their word */
+};
+
+struct walk {
+    const struct dec_flow_options *options;
+
+    struct pt_query_decoder *query;
+
+    int status; /* enum pt_status_flag bits of the last query */
+
+    bool held; /* `event` was fetched and waits for the walk to come to its place */
+
+    struct pt_event event;
+
+    bool enabled; /* tracing is on, ip is where */
+
+    bool begin; /* a stretch begins at ip: DEC_ENABLE was sent and nothing after it */
+
+    uint64_t ip;
+
+    enum code_mode mode;
+
+    bool mode_known;
+
+    bool in_tx, aborted;
+
+    bool bdm64; /* the CPU has that erratum */
+
+    uint64_t leave; /* where the last DEC_DISABLE would have gone on; 0: unknown */
+
+    uint64_t returns[WALK_RETURNS]; /* ring */
+
+    unsigned top, depth;
+
+    uint64_t loop_ip, loop_n, loop_most; /* Brent's search for a cycle of direct branches */
+
+    struct flow_times times;
+
+    uint64_t offset; /* of the packet that the next query consumes */
+
+    struct packet_time
+        tnt; /* of the TNT packet whose bits are being used: its time is that of the last bit */
+
+    unsigned tnt_left; /* bits of it that are left */
+
+    struct packet_time event_time; /* of the held event */
+
+    uint64_t now; /* the last point, perf ns */
+
+    struct dec_where where;
+
+    bool asked;
+
+    enum dec_gap gap_first; /* to be reported once it is known whose trace it is and when; 0: none */
+
+    const struct dec_mapping *mapping; /* of the last instruction */
+
+    struct code *code;
+
+    struct flow_out *out;
+
+    struct dec_flow_counts *counts;
+
+    struct st_error *err;
+};
+
+/* Walks the whole trace of the query decoder. 0, or a negative st_code, or what `where` or `emit` returned.
+ */
+int walk_run(struct walk *w);
+
+/* flow_events.c: */
+
+/* Fetches the next event if one is pending and none is held. 0 or a walk_result. */
+int walk_fetch(struct walk *w);
+
+/* The instruction that the held event is tied to; false: none. */
+bool walk_place(const struct walk *w, uint64_t *ip);
+
+/* Takes the next event if it is of that type: those that belong to the instruction at ip itself. 0 or a
+ * walk_result. */
+int walk_take_bound(struct walk *w, enum pt_event_type type);
+
+/* Takes what is bound to ip (or, with tracing off, to nothing). 0 or a walk_result. */
+int walk_events(struct walk *w);
+
+/* Skips to the next packet that tells where execution is. 0: found, ip is set. */
+int walk_skip(struct walk *w);
+
+/* flow_walk.c, for flow_events.c: */
+
+/* To be called before a query of libipt, and after one that succeeded: tells when the packet was sent that it
+ * took, if any. */
+void walk_before_query(struct walk *w);
+bool walk_after_query(struct walk *w, struct packet_time *time);
+
+/* The trace gives the time of what happens next. */
+void walk_time(struct walk *w, const struct packet_time *time);
+
+int walk_ask(struct walk *w);
+void walk_stretch(struct walk *w, uint64_t ip, uint16_t flags);
+void walk_forget(struct walk *w);
+
+/* Reports a gap (unless it repeats the last) and returns `result`. */
+int walk_gap(struct walk *w, int result, enum dec_gap reason, const struct dec_image *image, const char *fmt,
+             ...) __attribute__((format(printf, 5, 6)));
+
+/* A gap for what libipt said, a negative status. WALK_END for the end of the trace. */
+int walk_refused(struct walk *w, int status);
+
+#endif

@@ -1,0 +1,50 @@
+/* The model: what was decoded, gathered until every row of the trace database is known, and then written. */
+#ifndef ST_DECODER_MODEL_H
+#define ST_DECODER_MODEL_H
+
+#include "decoder/flow.h"
+#include "decoder/image.h"
+#include "decoder/sideband.h"
+#include "perfdata/reader.h"
+#include "tracedb/tracedb.h"
+
+struct dec_model;
+
+/* The side-band and the images stay the caller's and must live longer. ST_ENOMEM. */
+int dec_model_new(struct dec_sideband *sb, struct dec_model **model, struct st_error *err);
+
+void dec_model_free(struct dec_model *m);
+
+/* Takes the branches of one ring after the other: a dec_emit_fn with `ctx` the model. Those of a thread's
+ * ring become calls at once, those of a CPU's ring wait until all of the thread's are there. After a failure
+ * dec_model_error tells why. */
+dec_emit_fn dec_model_emit;
+const struct st_error *dec_model_error(const struct dec_model *m);
+
+/* Every ring is decoded: builds what waited, closes stacks and gaps. ST_ENOMEM. */
+int dec_model_end(struct dec_model *m, struct st_error *err);
+
+/* What `meta` tells beyond the rows. */
+struct dec_provenance {
+    const struct pd_reader *reader; /* NULL: raw input */
+
+    const char *snapshot; /* its path, as given */
+
+    const struct dec_flow_counts *flow;
+
+    double seconds; /* that decoding took */
+};
+
+/* Writes every table and `meta`; the caller commits. What tdb_add_row returns, ST_ENOMEM. */
+int dec_model_write(struct dec_model *m, struct tdb_writer *w, const struct dec_provenance *from,
+                    struct st_error *err);
+
+/* For the line at the end and for --stats. */
+struct dec_model_totals {
+    uint64_t calls, gaps, stalls;
+
+    uint64_t first, last; /* of what was decoded, perf ns */
+};
+struct dec_model_totals dec_model_totals(const struct dec_model *m);
+
+#endif

@@ -1,0 +1,160 @@
+/* Which threads a loss concerns, and what is missing before their first branch. */
+#include "decoder/model_impl.h"
+
+#include <stdlib.h>
+
+int model_gap_event(struct dec_model *m, uint32_t ring, struct dec_thread *thread, const struct dec_event *e,
+                    const char *detail)
+{
+    struct dec_gap_row row = {.thread = thread,
+                              .cpu = m->sb->rings.at[ring].cpu,
+                              .ring = ring,
+                              .start = e->time,
+                              .end = e->time,
+                              .reason = dec_gap_name((enum dec_gap)e->arg),
+                              .open = true,
+                              .first = m->rings[ring].first == UINT64_MAX};
+
+    if (row.first && e->arg == DEC_GAP_OVERWRITTEN)
+        m->rings[ring].overwritten = true;
+    if (row.cpu < 0)
+        row.cpu = e->cpu;
+    return dec_gap_add(&m->gaps, &row, detail);
+}
+
+/* A gap of the same CPU for a thread that ran there meanwhile; its stack ends there too. */
+static int hide(struct dec_model *m, const struct dec_gap_row *gap, struct model_thread *t,
+                const struct dec_slice *slice)
+{
+    struct model_ring *ring = &m->rings[gap->ring];
+    uint64_t start = slice->start > gap->start ? slice->start : gap->start;
+    struct dec_event event = {.time = start, .kind = DEC_GAP, .cpu = gap->cpu};
+    struct model_run run = {t, start, gap->ring, ring->events.n, 1, m->runs.n};
+    struct dec_gap_row row = *gap;
+    const char *detail = gap->detail;
+
+    row.thread = t->thread;
+    row.start = start;
+    row.end = slice->end < gap->end ? slice->end : gap->end;
+    if (st_vec_push(&ring->events, event) || st_vec_push(&m->runs, run))
+        return -1;
+    return dec_gap_add(&m->gaps, &row, detail);
+}
+
+static int hide_others(struct dec_model *m, const struct dec_gap_row *gap)
+{
+    for (size_t i = 0; i < m->nthreads; i++) {
+        struct model_thread *t = m->threads[i];
+
+        if (!t || t->thread == gap->thread)
+            continue;
+        for (size_t j = 0; j < t->thread->slices.n; j++) {
+            const struct dec_slice *slice = &t->thread->slices.at[j];
+
+            if (slice->cpu == gap->cpu && slice->start < gap->end && slice->end > gap->start &&
+                hide(m, gap, t, slice))
+                return -1;
+        }
+    }
+    return 0;
+}
+
+int model_gaps_of_cpus(struct dec_model *m)
+{
+    size_t n = m->gaps.rows.n;
+
+    for (size_t i = 0; i < n; i++) {
+        struct dec_gap_row gap = m->gaps.rows.at[i];
+
+        if (gap.ring != DEC_NO_RING && m->sb->rings.at[gap.ring].cpu >= 0 && !gap.first &&
+            gap.end > gap.start && hide_others(m, &gap))
+            return -1;
+    }
+    return 0;
+}
+
+/* The ring that recorded a thread's first branch was overwritten before it: a thread's own, or that of a CPU
+ * it ran on. */
+static const struct model_ring *overwritten_ring(const struct dec_model *m, const struct model_thread *t)
+{
+    for (size_t i = 0; i < m->sb->rings.n; i++) {
+        const struct dec_ring *ring = &m->sb->rings.at[i];
+
+        if (!m->rings[i].overwritten || m->rings[i].first == UINT64_MAX)
+            continue;
+        if (ring->cpu < 0 && ring->tid == t->thread->tid)
+            return &m->rings[i];
+        for (size_t j = 0; ring->cpu >= 0 && j < t->thread->slices.n; j++)
+            if (t->thread->slices.at[j].cpu == ring->cpu && t->thread->slices.at[j].start < m->rings[i].first)
+                return &m->rings[i];
+    }
+    return NULL;
+}
+
+/* Whether it ran before `time`, as far as anybody knows. */
+static bool ran_before(const struct dec_thread *thread, uint64_t time)
+{
+    return !thread->start || (thread->slices.n && thread->slices.at[0].start < time);
+}
+
+/* From the thread's birth, or the beginning of all times (0), to what is recorded of it. */
+static int before_first(struct dec_model *m, const struct model_thread *t)
+{
+    const struct model_ring *ring = overwritten_ring(m, t);
+    const struct dec_thread *thread = t->thread;
+    uint64_t begun = thread->traced && thread->traced_since ? thread->traced_since : t->first;
+    struct dec_gap_row row = {.thread = t->thread, .cpu = -1, .ring = DEC_NO_RING, .start = thread->start};
+
+    if (t->first == UINT64_MAX || (!ring && !ran_before(thread, begun)))
+        return 0;
+    row.reason = dec_gap_name(ring ? DEC_GAP_OVERWRITTEN : DEC_GAP_NOT_ATTACHED);
+    row.end = ring ? t->first : begun;
+    if (row.end <= row.start)
+        return 0;
+    return dec_gap_add(&m->gaps, &row,
+                       ring ? "older trace was overwritten in the ring"
+                            : "the thread ran before its recording began");
+}
+
+/* The first gap of a ring is told for each of its threads by before_first. */
+static void drop_firsts(struct dec_model *m)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < m->gaps.rows.n; i++) {
+        struct dec_gap_row row = m->gaps.rows.at[i];
+
+        if (row.first && row.thread && m->rings[row.ring].overwritten &&
+            row.end <= m->rings[row.ring].first) {
+            free(row.detail);
+            continue;
+        }
+        m->gaps.rows.at[kept++] = row;
+    }
+    m->gaps.rows.n = kept;
+}
+
+static int lost_records(struct dec_model *m)
+{
+    for (size_t i = 0; i < m->sb->notices.n; i++) {
+        const struct dec_notice *n = &m->sb->notices.at[i];
+        struct dec_gap_row row = {
+            .cpu = n->cpu, .ring = DEC_NO_RING, .start = n->time, .end = n->time, .reason = n->name};
+
+        if (!n->lost)
+            continue;
+        row.thread = n->tid > 0 ? dec_sideband_thread(m->sb, n->tid, n->cpu, n->time) : NULL;
+        if (dec_gap_add(&m->gaps, &row, n->detail))
+            return -1;
+    }
+    return 0;
+}
+
+int model_gaps_of_threads(struct dec_model *m)
+{
+    drop_firsts(m);
+    for (size_t i = 0; i < m->nthreads; i++)
+        if (m->threads[i] && before_first(m, m->threads[i]))
+            return -1;
+    return lost_records(m);
+}

@@ -1,0 +1,142 @@
+/* Inside of the model (model*.c only). */
+#ifndef ST_DECODER_MODEL_IMPL_H
+#define ST_DECODER_MODEL_IMPL_H
+
+#include "decoder/gap.h"
+#include "decoder/model.h"
+#include "decoder/model_length.h"
+#include "decoder/model_symbols.h"
+
+/* A thread that was decoded. */
+struct model_thread {
+    struct dec_model *model;
+
+    struct dec_thread *thread;
+
+    struct dec_stack *stack;
+
+    ST_VEC(struct dec_call) calls;
+
+    uint64_t first, last; /* times of the first and the last branch; first UINT64_MAX: none */
+
+    int64_t base; /* row id of the first call, less one; known when rows are written */
+};
+
+/* A run of one thread's branches in the ring of a CPU. */
+struct model_run {
+    struct model_thread *thread;
+
+    uint64_t time;
+
+    size_t ring, at, n;
+
+    size_t order;
+};
+
+/* The branches of the ring of a CPU that wait. */
+struct model_ring {
+    ST_VEC(struct dec_event) events;
+
+    uint64_t first;
+
+    bool overwritten; /* it began with the gap of what was overwritten */
+};
+
+struct model_mark {
+    const struct dec_thread *thread; /* NULL: none */
+
+    int32_t cpu;
+
+    uint64_t time;
+
+    const char *name;
+
+    char detail[64];
+};
+
+struct dec_model {
+    struct dec_sideband *sb;
+
+    struct dec_symbols *symbols;
+
+    struct dec_lengths *lengths;
+
+    struct model_thread **threads; /* by the index of the side-band's thread; NULL: not decoded */
+
+    size_t nthreads;
+
+    struct model_ring *rings;
+
+    ST_VEC(struct model_run) runs;
+
+    ST_VEC(struct model_mark) marks;
+
+    struct dec_gaps gaps;
+
+    uint64_t origin; /* perf ns of time 0 in the database */
+
+    struct st_error error;
+};
+
+/* ---- model_gaps.c ---- */
+
+/* A gap in a ring's decoding. 0 or -1. */
+int model_gap_event(struct dec_model *m, uint32_t ring, struct dec_thread *thread, const struct dec_event *e,
+                    const char *detail);
+
+/* What the gaps of the rings of CPUs hide of the other threads that ran there. 0 or -1. */
+int model_gaps_of_cpus(struct dec_model *m);
+
+/* What is missing before each thread's first branch, and what the side-band lost. 0 or -1. */
+int model_gaps_of_threads(struct dec_model *m);
+
+/* ---- model_rows.c ---- */
+
+/* A time in the database. */
+int64_t model_time(const struct dec_model *m, uint64_t time);
+
+/* Row id of a thread. */
+int64_t model_thread_id(const struct dec_thread *thread);
+
+/* Row id of a symbol. */
+struct tdb_value model_symbol_id(uint32_t symbol);
+
+/* ---- model_stalls.c ---- */
+
+/* The earliest start of a stall; UINT64_MAX: there is none. */
+uint64_t model_first_stall(const struct dec_model *m);
+
+/* Interns what the stacks of stalls name, before the symbols are written. Writes `stall`, `stall_attr` and
+ * `stack`. */
+int model_write_stalls(struct dec_model *m, struct tdb_writer *w, const char *const *triggers,
+                       size_t ntriggers, struct st_error *err);
+
+/* ---- model_reason.c: text about a stall ---- */
+
+/* "offcpu"; "?" for a kind nobody knows. */
+const char *model_stall_kind(unsigned kind);
+
+/* "sleeping", "disk sleep" ...; buf needs 32 bytes. */
+const char *model_state(uint32_t state, char *buf, size_t size);
+
+/* "recvfrom"; "syscall 512" for a number nobody knows. */
+const char *model_syscall(int32_t number, char *buf, size_t size);
+
+/* "thread 12 \"name\"", "softirq NET_RX" ...; "" where nobody woke it. */
+const char *model_waker(const struct st_stall_record *s, char *buf, size_t size);
+
+/* The one-line sentence. `timer` and `waker` "" where there is none; the stall lasted `duration` ns;
+ * `going_on`: and longer. */
+void model_reason(const struct st_stall_record *s, uint64_t duration, bool going_on, const char *waker,
+                  const char *timer, char *text, size_t size);
+
+/* ---- model_meta.c ---- */
+
+/* The arguments of the recording's command line that stand behind --on. The strings are the caller's to free,
+ * as is the array. */
+int model_triggers(const struct pd_reader *reader, char ***triggers, size_t *n, struct st_error *err);
+
+int model_write_meta(struct dec_model *m, struct tdb_writer *w, const struct dec_provenance *from,
+                     const char *const *triggers, size_t ntriggers, struct st_error *err);
+
+#endif

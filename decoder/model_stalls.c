@@ -1,0 +1,343 @@
+/* Stall records -> rows of `stall`, `stall_attr` and `stack`. */
+#include "decoder/model_impl.h"
+
+#include "base/units.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One row: a record, or an ongoing one and its completion. */
+struct stall {
+    struct st_stall_record record;
+
+    int64_t offset; /* perf clock - CLOCK_MONOTONIC */
+
+    bool fired;
+};
+
+struct stall_list {
+    ST_VEC(struct stall) stalls;
+};
+
+struct stall_writer {
+    struct dec_model *m;
+
+    struct tdb_writer *w;
+
+    struct st_error *err;
+
+    int64_t stack_id;
+
+    const char *const *triggers;
+
+    size_t ntriggers;
+};
+
+static uint64_t to_perf(const struct stall *s, uint64_t ktime)
+{
+    return (uint64_t)((int64_t)ktime + s->offset);
+}
+
+static struct stall *find_ongoing(struct stall_list *list, const struct st_stall_record *completion)
+{
+    for (size_t i = list->stalls.n; i-- > 0;) {
+        struct st_stall_record *r = &list->stalls.at[i].record;
+
+        if (r->seq == completion->seq && r->trigger == completion->trigger && (r->flags & ST_STALL_ONGOING))
+            return &list->stalls.at[i];
+    }
+    return NULL;
+}
+
+/* The completion tells everything that the ongoing record did, except what could only be seen at the time. */
+static void complete(struct stall *s, const struct stall *completion)
+{
+    struct st_stall_record r = completion->record;
+
+    if (!r.ustack_n) {
+        r.ustack_n = s->record.ustack_n;
+        memcpy(r.ustack, s->record.ustack, sizeof(r.ustack));
+    }
+    if (!r.kstack_n) {
+        r.kstack_n = s->record.kstack_n;
+        memcpy(r.kstack, s->record.kstack, sizeof(r.kstack));
+    }
+    r.flags |= s->record.flags & ST_STALL_FIRED;
+    s->record = r;
+    s->offset = completion->offset;
+}
+
+static int gather(const struct dec_model *m, struct stall_list *list)
+{
+    for (size_t i = 0; i < m->sb->stalls.n; i++) {
+        const struct dec_stall_sample *sample = &m->sb->stalls.at[i];
+        struct stall s = {sample->record, (int64_t)(sample->time - sample->record.now_ktime),
+                          sample->record.flags & ST_STALL_FIRED};
+        struct stall *ongoing = s.record.flags & ST_STALL_COMPLETION ? find_ongoing(list, &s.record) : NULL;
+
+        if (ongoing)
+            complete(ongoing, &s);
+        else if (st_vec_push(&list->stalls, s))
+            return -1;
+    }
+    return 0;
+}
+
+uint64_t model_first_stall(const struct dec_model *m)
+{
+    uint64_t first = UINT64_MAX;
+
+    for (size_t i = 0; i < m->sb->stalls.n; i++) {
+        const struct dec_stall_sample *sample = &m->sb->stalls.at[i];
+        uint64_t start = sample->time - sample->record.now_ktime + sample->record.start_ktime;
+
+        if (start < first)
+            first = start;
+    }
+    return first;
+}
+
+static int add_frame(struct stall_writer *sw, int depth, uint64_t address, uint32_t symbol)
+{
+    struct tdb_value row[] = {TDB_N(sw->stack_id), TDB_N(depth), TDB_N(address), model_symbol_id(symbol)};
+
+    return tdb_add_row(sw->w, "stack", row, 4, sw->err);
+}
+
+/* Frames of the kernel get the names that were recorded with them, or those of the kernel's image. Sets *id
+ * to the row's stack, 0 where there are no frames. */
+static int kernel_stack(struct stall_writer *sw, const st_u64 *frames, unsigned n, int64_t *id)
+{
+    int rc = 0;
+
+    *id = n ? ++sw->stack_id : 0;
+    for (unsigned i = 0; i < n && !rc; i++) {
+        const struct dec_kernel_name *name = dec_sideband_kernel_name(sw->m->sb, frames[i]);
+        const struct dec_function *f = NULL;
+        uint32_t symbol;
+
+        if (!name) {
+            f = dec_symbols_function(sw->m->symbols, sw->m->sb->kernel, sw->m->sb->last, frames[i]);
+            if (!f)
+                return st_nomem(sw->err, "a stack's symbols");
+        }
+        symbol = name ? dec_symbols_kernel(sw->m->symbols, name->name, name->start) : f->symbol;
+        if (symbol == UINT32_MAX)
+            return st_nomem(sw->err, "a stack's symbols");
+        rc = add_frame(sw, (int)i, frames[i], symbol);
+    }
+    return rc;
+}
+
+/* A return address stands behind its call, which may be the last instruction of the function. */
+static int user_stack(struct stall_writer *sw, const struct dec_thread *thread, uint64_t time,
+                      const struct stall *s, int64_t *id)
+{
+    unsigned n = s->record.ustack_n;
+    int rc = 0;
+
+    *id = n ? ++sw->stack_id : 0;
+    for (unsigned i = 0; i < n && !rc; i++) {
+        uint64_t address = s->record.ustack[i];
+        const struct dec_function *f = dec_symbols_function(sw->m->symbols, thread->process->space, time,
+                                                            i && address ? address - 1 : address);
+
+        if (!f)
+            return st_nomem(sw->err, "a stack's symbols");
+        rc = add_frame(sw, (int)i, address, f->symbol);
+    }
+    return rc;
+}
+
+static const char *timer_name(const struct stall_writer *sw, const struct st_stall_record *r, char *buf,
+                              size_t size)
+{
+    const struct dec_kernel_name *name =
+        r->timer_func ? dec_sideband_kernel_name(sw->m->sb, r->timer_func) : NULL;
+
+    if (!r->timer_func)
+        snprintf(buf, size, "%s", "");
+    else if (name)
+        snprintf(buf, size, "%.*s", (int)strcspn(name->name, " "), name->name);
+    else
+        snprintf(buf, size, "0x%" PRIx64, (uint64_t)r->timer_func);
+    return buf;
+}
+
+static const char *trigger_text(const struct stall_writer *sw, const struct st_stall_record *r, char *buf,
+                                size_t size)
+{
+    char duration[24];
+
+    if (r->trigger < sw->ntriggers)
+        return sw->triggers[r->trigger];
+    if (!r->threshold_ns) {
+        snprintf(buf, size, "%s", model_stall_kind(r->kind));
+        return buf;
+    }
+    st_format_duration((int64_t)r->threshold_ns, duration, sizeof(duration));
+    snprintf(buf, size, "%s>%s", model_stall_kind(r->kind), duration);
+    return buf;
+}
+
+static struct tdb_value text_or_null(const char *text)
+{
+    return *text ? TDB_T(text) : TDB_0;
+}
+
+static struct tdb_value id_or_null(int64_t id)
+{
+    return id ? TDB_N(id) : TDB_0;
+}
+
+/* Attributes of a row: a key once, the first one counts. */
+struct attrs {
+    struct stall_writer *sw;
+
+    int64_t stall_id;
+
+    const char *keys[64];
+
+    size_t n;
+};
+
+static int add_attr(struct attrs *a, const char *key, struct tdb_value value)
+{
+    struct tdb_value row[] = {TDB_N(a->stall_id), TDB_T(key), value};
+
+    for (size_t i = 0; i < a->n; i++)
+        if (!strcmp(a->keys[i], key))
+            return 0;
+    if (a->n == sizeof(a->keys) / sizeof(a->keys[0]))
+        return 0;
+    a->keys[a->n++] = key;
+    return tdb_add_row(a->sw->w, "stall_attr", row, 3, a->sw->err);
+}
+
+static struct tdb_value number_or_text(const char *text)
+{
+    char *end;
+    long long number;
+
+    errno = 0;
+    number = strtoll(text, &end, 0);
+    return *text && !*end && !errno ? TDB_N(number) : TDB_T(text);
+}
+
+/* "key=value", NUL-terminated, one after the other. The record is changed: each '=' becomes the end of its
+ * key. */
+static int extra_attrs(struct attrs *a, struct st_stall_record *r)
+{
+    int rc = 0;
+
+    for (size_t at = 0; at < r->extra_n && !rc; at += strlen(r->extra + at) + 1) {
+        char *key = r->extra + at;
+        char *value = strchr(key, '=');
+
+        if (!value || value == key)
+            continue;
+        *value++ = '\0';
+        rc = add_attr(a, key, number_or_text(value));
+        at += strlen(key) + 1;
+    }
+    return rc;
+}
+
+static int write_attrs(struct stall_writer *sw, int64_t id, struct st_stall_record *r)
+{
+    static const char *const args[] = {"arg0", "arg1", "arg2", "arg3", "arg4", "arg5"};
+    struct attrs a = {.sw = sw, .stall_id = id};
+    char next[64];
+    int rc = extra_attrs(&a, r);
+
+    for (int i = 0; i < 6 && r->syscall >= 0 && !rc; i++)
+        rc = add_attr(&a, args[i], TDB_N(r->syscall_args[i]));
+    if (!rc)
+        rc = add_attr(&a, "cpu", TDB_N(r->cpu));
+    if (!rc && r->next_tid) {
+        snprintf(next, sizeof(next), "thread %u \"%s\"", r->next_tid, r->next_comm);
+        rc = add_attr(&a, "next", TDB_T(next));
+    }
+    if (!rc && (r->flags & ST_STALL_IDLE))
+        rc = add_attr(&a, "idle", TDB_N(1));
+    if (!rc && (r->flags & ST_STALL_STACK_LATE))
+        rc = add_attr(&a, "user_stack_late", TDB_N(1));
+    return rc;
+}
+
+static int64_t waker_thread(const struct stall_writer *sw, const struct st_stall_record *r, uint64_t time)
+{
+    const struct dec_thread *t;
+
+    if (r->waker_ctx != ST_WAKER_TASK)
+        return 0;
+    t = dec_sideband_thread(sw->m->sb, (int32_t)r->waker_tid, -1, time);
+    return t ? model_thread_id(t) : 0;
+}
+
+static int write_stall(struct stall_writer *sw, int64_t id, struct stall *s)
+{
+    struct st_stall_record *r = &s->record;
+    uint64_t start = to_perf(s, r->start_ktime);
+    uint64_t end = r->end_ktime ? to_perf(s, r->end_ktime) : 0;
+    uint64_t now = end ? end : to_perf(s, r->now_ktime);
+    uint64_t until = sw->m->sb->last > start ? sw->m->sb->last - start : 0;
+    uint64_t duration = end ? end - start : until > r->measured_ns ? until : r->measured_ns;
+    const struct dec_thread *thread = dec_sideband_thread(sw->m->sb, (int32_t)r->tid, (int32_t)r->cpu, now);
+    char trigger[128], state[32], call[64], waker[64], timer[128], reason[512];
+    int64_t kstack = 0, ustack = 0, wstack = 0;
+    int rc = kernel_stack(sw, r->kstack, r->kstack_n, &kstack);
+
+    if (!rc && thread)
+        rc = user_stack(sw, thread, now, s, &ustack);
+    if (!rc)
+        rc = kernel_stack(sw, r->wstack, r->wstack_n, &wstack);
+    if (rc)
+        return rc;
+    model_waker(r, waker, sizeof(waker));
+    timer_name(sw, r, timer, sizeof(timer));
+    model_reason(r, duration, !end, waker, timer, reason, sizeof(reason));
+    struct tdb_value row[] = {TDB_N(id),
+                              TDB_T(trigger_text(sw, r, trigger, sizeof(trigger))),
+                              thread ? TDB_N(model_thread_id(thread)) : TDB_0,
+                              TDB_T(model_stall_kind(r->kind)),
+                              TDB_N(model_time(sw->m, start)),
+                              end ? TDB_N(model_time(sw->m, end)) : TDB_0,
+                              TDB_N(duration),
+                              TDB_N(r->threshold_ns),
+                              TDB_T(model_state(r->state, state, sizeof(state))),
+                              r->syscall >= 0 ? TDB_T(model_syscall(r->syscall, call, sizeof(call))) : TDB_0,
+                              text_or_null(waker),
+                              TDB_T(reason),
+                              TDB_N(s->fired),
+                              id_or_null(waker_thread(sw, r, now)),
+                              r->wake_ktime ? TDB_N(model_time(sw->m, to_perf(s, r->wake_ktime))) : TDB_0,
+                              text_or_null(timer),
+                              id_or_null(kstack),
+                              id_or_null(ustack),
+                              id_or_null(wstack)};
+    rc = tdb_add_row(sw->w, "stall", row, sizeof(row) / sizeof(row[0]), sw->err);
+    return rc ? rc : write_attrs(sw, id, r);
+}
+
+int model_write_stalls(struct dec_model *m, struct tdb_writer *w, const char *const *triggers,
+                       size_t ntriggers, struct st_error *err)
+{
+    struct stall_writer sw = {.m = m, .w = w, .err = err, .triggers = triggers, .ntriggers = ntriggers};
+    struct stall_list list = {0};
+    int64_t fired = 0;
+    int rc = gather(m, &list) ? st_nomem(err, "the stalls") : 0;
+
+    for (size_t i = 0; i < list.stalls.n && !rc; i++) {
+        rc = write_stall(&sw, (int64_t)i + 1, &list.stalls.at[i]);
+        if (list.stalls.at[i].fired)
+            fired = (int64_t)i + 1;
+    }
+    if (!rc && fired)
+        rc = tdb_set_meta_number(w, "trigger_stall_id", fired, err);
+    st_vec_free(&list.stalls);
+    return rc;
+}

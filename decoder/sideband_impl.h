@@ -1,0 +1,88 @@
+/* Inside of the side-band (sideband*.c only). */
+#ifndef ST_DECODER_SIDEBAND_IMPL_H
+#define ST_DECODER_SIDEBAND_IMPL_H
+
+#include "decoder/sideband.h"
+
+/* A record and when it is to be applied. */
+struct sb_timed {
+    uint64_t time;
+
+    size_t order; /* in the file */
+
+    struct pd_record record;
+};
+
+/* What is known while the records are read. */
+struct sb_context {
+    struct dec_sideband *sb;
+
+    struct pd_reader *reader;
+
+    struct dec_images *images;
+
+    ST_VEC(struct dec_aux_loss) losses;
+
+    ST_VEC(struct pd_build_id) build_ids; /* of files, for mappings that carry none */
+
+    ST_VEC(struct sb_timed) timed;
+
+    uint64_t reference; /* the latest of PD_RECORD_AUXTRACE */
+
+    bool has_kcore;
+};
+
+/* ---- sideband_threads.c: 0 or -1 (no memory) where they return int ---- */
+
+/* The thread that has this tid now, made if need be. NULL: no memory. pid -1: unknown. */
+struct dec_thread *sb_thread(struct sb_context *c, int32_t pid, int32_t tid, int32_t cpu);
+
+/* A new thread takes the tid. NULL: no memory. */
+struct dec_thread *sb_new_thread(struct sb_context *c, int32_t pid, int32_t tid, uint64_t time);
+
+/* The process that has this pid now, made if need be. NULL: no memory. */
+struct dec_process *sb_process(struct sb_context *c, int32_t pid);
+
+/* A new process takes the pid. NULL: no memory. */
+struct dec_process *sb_new_process(struct sb_context *c, int32_t pid, int32_t parent, uint64_t time);
+
+int sb_name(struct dec_thread *thread, uint64_t time, const char *name);
+
+void sb_free_threads(struct dec_sideband *sb);
+
+/* ---- sideband_switch.c ---- */
+int sb_switch(struct sb_context *c, struct dec_thread *thread, uint64_t time, int32_t cpu, bool out,
+              bool preempted);
+
+/* The last record was read: closes what is open at `last`. */
+int sb_end_switches(struct sb_context *c);
+
+/* ---- sideband_rings.c: 0, or a negative st_code ---- */
+int sb_auxtrace(struct sb_context *c, const struct pd_record *record, struct st_error *err);
+
+/* Splits pieces where the kernel lost bytes. 0 or -1. */
+int sb_split_pieces(struct sb_context *c);
+
+/* ---- sideband_records.c: 0, or a negative st_code ---- */
+
+/* Looks at a record in the order of the file (a pd_record_fn): the trace is used up, the rest is kept in
+ * `timed`. */
+int sb_collect(void *context, const struct pd_record *record, struct st_error *err);
+
+/* Applies a record at its time. */
+int sb_apply(struct sb_context *c, const struct sb_timed *t, struct st_error *err);
+
+/* ---- sideband_stalls.c ---- */
+
+/* A sample of the stall event. */
+int sb_stall_sample(struct sb_context *c, const struct pd_record *record, struct st_error *err);
+
+void sb_sort_kernel_names(struct dec_sideband *sb);
+
+/* ---- sideband_kernel.c: 0, or a negative st_code ---- */
+
+/* Maps the kernel's code that the snapshot carries (kcore_dir), with the names of its kallsyms. A broken one
+ * is a warning. */
+int sb_map_kcore(struct sb_context *c, struct st_error *err);
+
+#endif

@@ -1,0 +1,191 @@
+/* The stack builder's outside: events in, one thread, one after the other. */
+#include "decoder/stack.h"
+#include "decoder/stack_impl.h"
+
+#include <stdlib.h>
+
+const char *dec_pseudo_name(enum dec_pseudo pseudo)
+{
+    static const char *const names[DEC_PSEUDO_COUNT] = {"[syscall]", "[interrupt]", "[signal]", "[untraced]"};
+
+    return names[pseudo];
+}
+
+int dec_stack_open(const struct dec_stack_config *config, struct dec_stack **stack, struct st_error *err)
+{
+    struct dec_stack *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return st_nomem(err, "the stack of a thread");
+    s->config = *config;
+    *stack = s;
+    return 0;
+}
+
+void dec_stack_close(struct dec_stack *s)
+{
+    if (!s)
+        return;
+    stk_drop_parked(s);
+    st_vec_free(&s->parked);
+    st_vec_free(&s->frames);
+    st_vec_free(&s->rows);
+    st_vec_free(&s->inserted);
+    st_vec_free(&s->tops);
+    free(s);
+}
+
+const struct dec_stack_counts *dec_stack_counts(const struct dec_stack *s)
+{
+    return &s->counts;
+}
+
+/* Moves `now` on; intervals off the CPU that have begun belong to the call on top. */
+static void advance(struct dec_stack *s, uint64_t time)
+{
+    struct dec_offcpu *off = s->config.offcpu;
+    size_t n = s->config.noffcpu;
+
+    if (time > s->now)
+        s->now = time;
+    while (s->offcpu_next < n && off[s->offcpu_next].start < s->now) {
+        const struct frame *top = stk_top(s);
+
+        off[s->offcpu_next++].call = top ? top->row + 1 : 0;
+    }
+    while (s->offcpu_done < n && off[s->offcpu_done].end <= s->now) {
+        s->offcpu_sum += off[s->offcpu_done].end - off[s->offcpu_done].start;
+        s->offcpu_done++;
+    }
+}
+
+/* The trace's clock can be a little late: the thread may be off the CPU already when it is seen to enter the
+ * kernel. */
+static void move_offcpu(struct dec_stack *s)
+{
+    const struct frame *top = stk_top(s);
+
+    if (s->offcpu_next > s->offcpu_done && top && top->kind == FRAME_KERNEL)
+        s->config.offcpu[s->offcpu_next - 1].call = top->row + 1;
+}
+
+static int begin(struct dec_stack *s, const struct dec_event *e)
+{
+    s->open = true;
+    s->outside = false;
+    if (e->kind != DEC_ENABLE)
+        return 0;
+    if (stk_take_exec(s))
+        return stk_new_image(s, e->to);
+    return stk_island(s, e->to, TDB_CALL_NO_CALL, false);
+}
+
+static int enable(struct dec_stack *s, const struct dec_event *e)
+{
+    const struct frame *top = stk_top(s);
+
+    if (!top)
+        return stk_new_image(s, e->to);
+    if ((e->flags & DEC_RESUMED) && top->kind != FRAME_KERNEL) {
+        s->outside = false;
+        return 0;
+    }
+    return stk_resume(s, e->to);
+}
+
+/* 0 or -1 (no memory). */
+static int one(struct dec_stack *s, const struct dec_event *e)
+{
+    int rc;
+
+    switch ((enum dec_kind)e->kind) {
+    case DEC_COND_JUMP:
+        return e->flags & DEC_TAKEN ? stk_jump(s, e) : 0;
+    case DEC_JUMP:
+    case DEC_FAR_JUMP:
+        return stk_jump(s, e);
+    case DEC_CALL:
+        return stk_call(s, e);
+    case DEC_RETURN:
+        return stk_return(s, e);
+    case DEC_FAR_CALL:
+    case DEC_ASYNC:
+        rc = stk_enter(s, e);
+        move_offcpu(s);
+        return rc;
+    case DEC_FAR_RETURN:
+        return e->to ? stk_resume(s, e->to) : stk_leave(s);
+    case DEC_ENABLE:
+        return enable(s, e);
+    case DEC_DISABLE:
+        rc = stk_disable(s, e);
+        move_offcpu(s);
+        return rc;
+    case DEC_GAP:
+    case DEC_PTWRITE:
+        break;
+    }
+    return 0;
+}
+
+/* A branch without a target: it left what is traced, or the target was lost. The next event tells. */
+static bool is_open_ended(const struct dec_event *e)
+{
+    return !e->to && (e->kind == DEC_CALL || e->kind == DEC_RETURN || e->kind == DEC_FAR_CALL || e->kind == DEC_FAR_RETURN);
+}
+
+static int step(struct dec_stack *s, const struct dec_event *e, struct st_error *err)
+{
+    int rc;
+
+    advance(s, e->time);
+    s->exact = e->flags & DEC_TIME_EXACT;
+    if (e->kind == DEC_GAP)
+        return stk_end_segment(s, err);
+    if (!s->open) {
+        rc = begin(s, e);
+        if (rc || e->kind == DEC_ENABLE)
+            return rc ? st_nomem(err, "the calls of a thread") : 0;
+    }
+    return one(s, e) ? st_nomem(err, "the calls of a thread") : 0;
+}
+
+int dec_stack_events(struct dec_stack *s, const struct dec_event *events, size_t n, struct st_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < n && !rc; i++) {
+        if (s->has_left) {
+            s->has_left = false;
+            if (events[i].kind != DEC_GAP)
+                rc = step(s, &s->left, err);
+        }
+        if (rc)
+            return rc;
+        if (is_open_ended(&events[i])) {
+            s->left = events[i];
+            s->has_left = true;
+            continue;
+        }
+        rc = step(s, &events[i], err);
+    }
+    return rc;
+}
+
+/* Whether the thread did nothing more that a trace could hold. */
+static bool stayed_away(const struct dec_stack *s, uint64_t end)
+{
+    size_t n = s->config.noffcpu;
+
+    return s->outside || (n && s->config.offcpu[n - 1].end >= end && end > s->now);
+}
+
+int dec_stack_finish(struct dec_stack *s, uint64_t end, struct st_error *err)
+{
+    s->has_left = false;
+    if (stayed_away(s, end)) {
+        advance(s, end);
+        s->exact = true;
+    }
+    return stk_end_segment(s, err);
+}

@@ -1,0 +1,168 @@
+/* Frames and the rows they become: push, pop, unwind, tail call, a caller that turns up late. */
+#include "decoder/stack_impl.h"
+
+uint64_t stk_cpu(const struct dec_stack *s)
+{
+    uint64_t off = s->offcpu_sum;
+
+    if (s->offcpu_done < s->config.noffcpu) {
+        const struct dec_offcpu *o = &s->config.offcpu[s->offcpu_done];
+
+        if (o->start < s->now)
+            off += s->now - o->start;
+    }
+    return s->now - off;
+}
+
+struct frame *stk_top(struct dec_stack *s)
+{
+    return s->frames.n ? &s->frames.at[s->frames.n - 1] : NULL;
+}
+
+struct row *stk_row(struct dec_stack *s, uint32_t handle)
+{
+    if (handle & ROW_INSERTED)
+        return &s->inserted.at[handle & ~ROW_INSERTED];
+    return &s->rows.at[handle];
+}
+
+static uint32_t inexact(const struct dec_stack *s)
+{
+    return s->exact ? 0 : TDB_CALL_INTERPOLATED;
+}
+
+/* A row at the end of the list. */
+static int new_row(struct dec_stack *s, uint32_t symbol, uint32_t parent, uint32_t flags)
+{
+    struct row row = {.start = s->now, .symbol = symbol, .parent = parent, .flags = flags | inexact(s)};
+
+    if (s->rows.n >= ROW_INSERTED - 1)
+        return -1;
+    return st_vec_push(&s->rows, row);
+}
+
+int stk_push(struct dec_stack *s, const struct frame *frame, uint32_t symbol, uint32_t flags)
+{
+    const struct frame *below = stk_top(s);
+    struct frame f = *frame;
+
+    f.row = (uint32_t)s->rows.n;
+    f.cpu_start = stk_cpu(s);
+    f.cpu_children = 0;
+    f.island = (struct island){s->now, f.cpu_start, f.row, (uint32_t)s->tops.n, frame->island.switched};
+    if (st_vec_reserve(&s->frames, 1) || st_vec_reserve(&s->tops, 1))
+        return -1;
+    if (new_row(s, symbol, below ? below->row : NO_ROW, flags))
+        return -1;
+    s->frames.at[s->frames.n++] = f;
+    if (f.kind == FRAME_BASE)
+        s->tops.at[s->tops.n++] = f.row;
+    s->counts.reconstructed += (flags & TDB_CALL_NO_CALL) != 0;
+    return 0;
+}
+
+/* Fills the row of a frame that ends now. Returns its CPU time, children included. */
+static uint64_t finish_row(struct dec_stack *s, const struct frame *f, uint32_t flags)
+{
+    struct row *row = stk_row(s, f->row);
+    uint64_t cpu = stk_cpu(s) - f->cpu_start;
+
+    row->duration = s->now - row->start;
+    row->self = cpu - f->cpu_children;
+    row->flags |= flags | inexact(s);
+    return cpu;
+}
+
+void stk_pop(struct dec_stack *s, uint32_t flags)
+{
+    struct frame f = s->frames.at[s->frames.n - 1];
+    uint64_t cpu = finish_row(s, &f, flags);
+
+    s->frames.n--;
+    if (f.kind == FRAME_BASE) {
+        s->tops.n = f.island.tops;
+        cpu = stk_cpu(s) - f.island.cpu_start;
+    }
+    if (s->frames.n)
+        stk_top(s)->cpu_children += cpu;
+}
+
+int stk_unwind(struct dec_stack *s, size_t keep, bool park)
+{
+    if (park && stk_park(s, keep))
+        return -1;
+    while (s->frames.n > keep) {
+        uint8_t kind = stk_top(s)->kind;
+        bool left = kind != FRAME_KERNEL && kind != FRAME_SIGNAL;
+
+        s->counts.unwound += left;
+        stk_pop(s, left ? TDB_CALL_NO_RETURN : 0);
+    }
+    return 0;
+}
+
+/* A thunk in place of an indirect branch: what it leads to takes its place, as if there were no thunk. */
+static bool absorb(struct dec_stack *s, const struct dec_function *function)
+{
+    struct frame *f = stk_top(s);
+
+    if (f->function->role != DEC_ROLE_INDIRECT_THUNK || f->row + 1 != s->rows.n || f->kind != FRAME_CALL)
+        return false;
+    f->function = function;
+    f->inner = false;
+    s->rows.at[f->row].symbol = function->symbol;
+    return true;
+}
+
+int stk_tail(struct dec_stack *s, const struct dec_function *function)
+{
+    struct frame *f = stk_top(s);
+    uint32_t row = (uint32_t)s->rows.n;
+    uint64_t cpu;
+
+    if (absorb(s, function))
+        return 0;
+    if (st_vec_reserve(&s->tops, 1) ||
+        new_row(s, function->symbol, stk_row(s, f->row)->parent, TDB_CALL_TAIL))
+        return -1;
+    cpu = finish_row(s, f, 0);
+    if (f->kind == FRAME_BASE)
+        s->tops.at[s->tops.n++] = row;
+    else if (s->frames.n > 1)
+        f[-1].cpu_children += cpu;
+    f->function = function;
+    f->inner = false;
+    f->row = row;
+    f->cpu_start = stk_cpu(s);
+    f->cpu_children = 0;
+    return 0;
+}
+
+int stk_base_returned(struct dec_stack *s, const struct dec_function *function)
+{
+    struct frame *f = stk_top(s);
+    const struct island island = f->island;
+    uint32_t handle = (uint32_t)s->inserted.n | ROW_INSERTED;
+    uint32_t first = s->tops.at[island.tops];
+    struct row row = {.start = island.start,
+                      .symbol = function->symbol,
+                      .parent = stk_row(s, first)->parent,
+                      .before = island.row,
+                      .flags = TDB_CALL_NO_CALL | (stk_row(s, first)->flags & TDB_CALL_INTERPOLATED)};
+
+    if (s->inserted.n >= ROW_INSERTED - 1 || st_vec_push(&s->inserted, row))
+        return -1;
+    finish_row(s, f, 0);
+    for (size_t i = island.tops; i < s->tops.n; i++)
+        stk_row(s, s->tops.at[i])->parent = handle;
+    s->tops.n = island.tops;
+    s->tops.at[s->tops.n++] = handle;
+    *f = (struct frame){.function = function,
+                        .cpu_start = island.cpu_start,
+                        .cpu_children = stk_cpu(s) - island.cpu_start,
+                        .island = island,
+                        .row = handle,
+                        .kind = FRAME_BASE};
+    s->counts.reconstructed++;
+    return 0;
+}

@@ -1,0 +1,193 @@
+/* Inside of the stack builder: frames, rows, and who does what (stack*.c only). */
+#ifndef ST_DECODER_STACK_IMPL_H
+#define ST_DECODER_STACK_IMPL_H
+
+#include "base/vec.h"
+#include "decoder/stack.h"
+#include "tracedb/tracedb.h"
+
+enum frame_kind {
+    FRAME_CALL,
+    FRAME_BASE,    /* the outermost frame that is known of an island: what called it is not known (yet) */
+    FRAME_KERNEL,  /* entered from `alt`, goes on at `ret` or (restarted, faulted) at `alt` */
+    FRAME_SIGNAL,  /* the pseudo frame around a signal handler; ret and alt of the entry that it came from */
+    FRAME_HANDLER, /* a signal handler: returns to an address that the kernel chose */
+};
+
+/* A run of frames whose outermost one is a FRAME_BASE: its outer neighbour is not (known to be) its caller.
+ * The first frame of a segment begins one; so does a place that was reached in no way that the rules explain.
+ */
+struct island {
+    uint64_t start, cpu_start;
+
+    uint32_t row; /* number of rows there were when it began */
+
+    uint32_t tops; /* its outermost rows: tops[this ...] */
+
+    bool switched; /* another stack of the thread (coroutine, fiber): parked when it is left */
+};
+
+struct frame {
+    const struct dec_function *function;
+
+    uint64_t ret; /* where its caller goes on; 0: not known */
+
+    uint64_t alt;
+
+    uint64_t cpu_start, cpu_children; /* on the thread's CPU clock */
+
+    struct island island; /* FRAME_BASE */
+
+    uint32_t row; /* handle */
+
+    uint8_t kind;
+
+    bool inner; /* called into the middle of the function that calls */
+};
+
+/* A call of the current segment. Handles: an index into rows, or ROW_INSERTED | an index into inserted. */
+struct row {
+    uint64_t start, duration, self;
+
+    uint32_t symbol;
+
+    uint32_t parent; /* handle, or NO_ROW */
+
+    uint32_t before; /* inserted rows: stands before this index of rows (and before those inserted there
+                        earlier) */
+
+    uint32_t flags;
+};
+
+#define ROW_INSERTED 0x80000000u
+#define NO_ROW       0xffffffffu
+
+struct parked_frame {
+    const struct dec_function *function;
+
+    uint64_t ret, alt;
+
+    uint8_t kind;
+};
+
+/* Frames of a stack that the thread left for another of its stacks; goes on when something returns to `ret`.
+ */
+struct parked {
+    uint64_t ret;
+
+    struct parked_frame *frames; /* outermost first */
+
+    size_t n;
+};
+
+struct dec_stack {
+    struct dec_stack_config config;
+
+    struct dec_stack_counts counts;
+
+    ST_VEC(struct frame) frames;
+
+    ST_VEC(struct row) rows;
+
+    ST_VEC(struct row) inserted;
+
+    ST_VEC(uint32_t) tops;
+
+    ST_VEC(struct parked) parked;
+
+    uint64_t now;
+
+    bool exact; /* `now` is a point of the trace */
+
+    bool open; /* a segment is */
+
+    bool outside; /* the thread left what is traced and has not come back */
+
+    struct dec_event left; /* a branch without a target, until the next event tells why */
+
+    bool has_left;
+
+    uint64_t base; /* calls of the segments before */
+
+    size_t offcpu_next; /* the first interval that begins after `now` */
+
+    size_t offcpu_done; /* intervals that ended by `now`, their sum */
+
+    uint64_t offcpu_sum;
+
+    size_t offcpu_first; /* the first interval of this segment */
+
+    size_t exec_next;
+};
+
+/* ---- stack_frames.c ---- */
+
+/* The thread's CPU clock at `now`: time without the intervals off the CPU. */
+uint64_t stk_cpu(const struct dec_stack *s);
+
+struct frame *stk_top(struct dec_stack *s); /* NULL: no frame */
+
+struct row *stk_row(struct dec_stack *s, uint32_t handle);
+
+/* Push at `now`. FRAME_BASE begins an island. 0 or -1 (no memory). */
+int stk_push(struct dec_stack *s, const struct frame *frame, uint32_t symbol, uint32_t flags);
+
+/* Closes the top frame at `now`. */
+void stk_pop(struct dec_stack *s, uint32_t flags);
+
+/* Closes every frame above index `keep` - 1, as left without return. Parks other stacks when `park`. 0 or -1.
+ */
+int stk_unwind(struct dec_stack *s, size_t keep, bool park);
+
+/* The top frame's function jumps to another. 0 or -1. */
+int stk_tail(struct dec_stack *s, const struct dec_function *function);
+
+/* The top frame, a FRAME_BASE, returns into `function`, its caller: which then becomes the base. 0 or -1. */
+int stk_base_returned(struct dec_stack *s, const struct dec_function *function);
+
+/* ---- stack_rules.c: 0 or -1 ---- */
+int stk_call(struct dec_stack *s, const struct dec_event *e);
+int stk_return(struct dec_stack *s, const struct dec_event *e);
+int stk_jump(struct dec_stack *s, const struct dec_event *e);
+
+/* Begins an island at an address. */
+int stk_island(struct dec_stack *s, uint64_t address, uint32_t flags, bool switched);
+
+/* Index of the innermost frame below index `n` of the function that holds `address`; -1: none. */
+long stk_find_function(const struct dec_stack *s, size_t n, const struct dec_function *function);
+
+/* Index of the innermost frame that returns to `address`; -1: none. */
+long stk_find_return(const struct dec_stack *s, uint64_t address);
+
+const struct dec_function *stk_function(struct dec_stack *s, uint64_t address);
+
+/* ---- stack_kernel.c: into the kernel and out of it: 0 or -1 ---- */
+int stk_enter(struct dec_stack *s, const struct dec_event *e);
+int stk_disable(struct dec_stack *s, const struct dec_event *e);
+int stk_resume(struct dec_stack *s, uint64_t address);
+
+/* A kernel-only trace: the kernel was left for user code that is not traced. 0 or -1. */
+int stk_leave(struct dec_stack *s);
+
+/* Whether an exec that was not used up happened by now. Uses it up. */
+bool stk_take_exec(struct dec_stack *s);
+
+/* The first frame of a new program, at its entry. 0 or -1. */
+int stk_new_image(struct dec_stack *s, uint64_t address);
+
+/* ---- stack_park.c ---- */
+
+/* Parks the switched islands among the frames from index `from` on. 0 or -1. */
+int stk_park(struct dec_stack *s, size_t from);
+
+/* If a parked stack goes on at `address`: puts its frames back. 1: done, 0: none, -1: no memory. */
+int stk_unpark(struct dec_stack *s, uint64_t address);
+
+void stk_drop_parked(struct dec_stack *s);
+
+/* ---- stack_segment.c ---- */
+
+/* Closes all frames at `now` and hands the calls out. 0, ST_ENOMEM or what the receiver returned. */
+int stk_end_segment(struct dec_stack *s, struct st_error *err);
+
+#endif

@@ -1,0 +1,91 @@
+/* Other stacks of the same thread: coroutines, fibers. The trace does not show the stack pointer, so they are
+ * told by where they go on: a stack that was left in a call goes on behind that call. */
+#include "decoder/stack_impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MOST_PARKED = 65536 /* beyond, the stack that was left first is forgotten */
+};
+
+static void drop(struct dec_stack *s, size_t i)
+{
+    free(s->parked.at[i].frames);
+    memmove(&s->parked.at[i], &s->parked.at[i + 1], (s->parked.n - i - 1) * sizeof(s->parked.at[0]));
+    s->parked.n--;
+}
+
+void stk_drop_parked(struct dec_stack *s)
+{
+    while (s->parked.n)
+        free(s->parked.at[--s->parked.n].frames);
+}
+
+/* Frames [from, to) are one stack; the innermost is the call that switched away. */
+static int park_one(struct dec_stack *s, size_t from, size_t to)
+{
+    const struct frame *f = &s->frames.at[from];
+    struct parked parked = {.ret = s->frames.at[to - 1].ret, .n = to - from};
+
+    if (!parked.ret)
+        return 0;
+    if (s->parked.n == MOST_PARKED)
+        drop(s, 0);
+    parked.frames = calloc(parked.n, sizeof(*parked.frames));
+    if (!parked.frames)
+        return -1;
+    for (size_t i = 0; i < parked.n; i++)
+        parked.frames[i] = (struct parked_frame){f[i].function, f[i].ret, f[i].alt, f[i].kind};
+    if (st_vec_push(&s->parked, parked)) {
+        free(parked.frames);
+        return -1;
+    }
+    return 0;
+}
+
+int stk_park(struct dec_stack *s, size_t from)
+{
+    size_t end = s->frames.n;
+
+    for (size_t i = end; i-- > from;) {
+        if (s->frames.at[i].kind != FRAME_BASE)
+            continue;
+        if (s->frames.at[i].island.switched && park_one(s, i, end))
+            return -1;
+        end = i;
+    }
+    return 0;
+}
+
+static int put_back(struct dec_stack *s, const struct parked *p)
+{
+    /* The innermost frame is the call that switched: it returns now. */
+    for (size_t i = 0; i + 1 < p->n; i++) {
+        struct frame f = {.function = p->frames[i].function,
+                          .ret = p->frames[i].ret,
+                          .alt = p->frames[i].alt,
+                          .kind = i ? p->frames[i].kind : FRAME_BASE,
+                          .island = {.switched = true}};
+
+        if (stk_push(s, &f, f.function->symbol, TDB_CALL_NO_CALL))
+            return -1;
+    }
+    return 0;
+}
+
+int stk_unpark(struct dec_stack *s, uint64_t address)
+{
+    for (size_t i = 0; i < s->parked.n; i++) {
+        struct parked p = s->parked.at[i];
+        int rc;
+
+        if (p.ret != address || p.n < 2)
+            continue;
+        rc = put_back(s, &p);
+        drop(s, i);
+        s->counts.switches++;
+        return rc ? -1 : 1;
+    }
+    return 0;
+}

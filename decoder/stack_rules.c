@@ -1,0 +1,244 @@
+/* Calls, returns and jumps: which frame a branch leads to. */
+#include "decoder/stack_impl.h"
+
+const struct dec_function *stk_function(struct dec_stack *s, uint64_t address)
+{
+    return s->config.function(s->config.ctx, s->now, address);
+}
+
+static bool holds(const struct dec_function *function, uint64_t address)
+{
+    return address >= function->start && address < function->end;
+}
+
+static bool is_entry(const struct dec_function *function, uint64_t address)
+{
+    return function->role != DEC_ROLE_UNKNOWN && address == function->start;
+}
+
+long stk_find_function(const struct dec_stack *s, size_t n, const struct dec_function *function)
+{
+    for (size_t i = n; i-- > 0;)
+        if (s->frames.at[i].function->family == function->family && s->frames.at[i].kind != FRAME_SIGNAL &&
+            s->frames.at[i].kind != FRAME_KERNEL)
+            return (long)i;
+    return -1;
+}
+
+long stk_find_return(const struct dec_stack *s, uint64_t address)
+{
+    for (size_t i = s->frames.n; i-- > 0;)
+        if (s->frames.at[i].ret == address)
+            return (long)i;
+    return -1;
+}
+
+int stk_island(struct dec_stack *s, uint64_t address, uint32_t flags, bool switched)
+{
+    const struct dec_function *function = stk_function(s, address);
+    struct frame f = {.function = function, .kind = FRAME_BASE, .island = {.switched = switched}};
+
+    return function ? stk_push(s, &f, function->symbol, flags) : -1;
+}
+
+static int ensure_base(struct dec_stack *s, const struct dec_event *e)
+{
+    return s->frames.n ? 0 : stk_island(s, e->from, TDB_CALL_NO_CALL, false);
+}
+
+static uint64_t behind(struct dec_stack *s, const struct dec_event *e)
+{
+    unsigned length = DEC_LENGTH(e->flags);
+
+    if (!length && s->config.length)
+        length = s->config.length(s->config.ctx, s->now, e->from);
+    return length ? e->from + length : 0;
+}
+
+int stk_call(struct dec_stack *s, const struct dec_event *e)
+{
+    struct frame f = {.ret = behind(s, e), .kind = FRAME_CALL};
+    const struct frame *top;
+
+    if (ensure_base(s, e))
+        return -1;
+    if ((e->flags & DEC_ZERO_CALL) || (f.ret && f.ret == e->to))
+        return 0;
+    top = stk_top(s);
+    if (!e->to) { /* out of what is traced */
+        f.function = top->function;
+        f.kind = FRAME_KERNEL;
+        return stk_push(s, &f, s->config.pseudo[DEC_PSEUDO_UNTRACED], 0);
+    }
+    f.function = stk_function(s, e->to);
+    if (!f.function)
+        return -1;
+    if (f.function->role == DEC_ROLE_RETURN_THUNK)
+        return 0; /* it drops the address that the call pushed */
+    f.inner = f.function->family == top->function->family && !is_entry(f.function, e->to);
+    if (f.inner && top->function->role == DEC_ROLE_INDIRECT_THUNK)
+        return 0; /* the thunk pushes an address only to return to another */
+    return stk_push(s, &f, f.function->symbol, 0);
+}
+
+/* Leaves all frames above index i, and that one too if it `returns`. */
+static int unwind_to(struct dec_stack *s, size_t i, bool returns)
+{
+    if (stk_unwind(s, i + 1, true))
+        return -1;
+    if (returns)
+        stk_pop(s, 0);
+    return 0;
+}
+
+/* A return to the first instruction of a function: a retpoline, or the first switch to a new stack. */
+static int return_into_entry(struct dec_stack *s, const struct dec_function *function)
+{
+    struct frame f = {.function = function, .kind = FRAME_BASE, .island = {.switched = true}};
+
+    if (stk_top(s)->inner) {
+        stk_pop(s, 0);
+        return stk_tail(s, function);
+    }
+    s->counts.switches++;
+    return stk_push(s, &f, function->symbol, TDB_CALL_TAIL);
+}
+
+/* Whether the thread is about to leave for a caller: a C++ exception, longjmp (glibc's has a part without a
+ * name). */
+static bool unwinding(const struct dec_stack *s)
+{
+    size_t n = s->frames.n;
+
+    return s->frames.at[n - 1].function->role == DEC_ROLE_UNWINDER ||
+           (n > 1 && s->frames.at[n - 2].function->role == DEC_ROLE_UNWINDER);
+}
+
+/* Leaves for a function that called everything that is known of this island. */
+static int unwind_past_base(struct dec_stack *s, const struct dec_function *function)
+{
+    size_t base = s->frames.n - 1;
+
+    while (base > 0 && s->frames.at[base].kind != FRAME_BASE)
+        base--;
+    if (stk_unwind(s, base + 1, true))
+        return -1;
+    stk_row(s, stk_top(s)->row)->flags |= TDB_CALL_NO_RETURN;
+    s->counts.unwound++;
+    return stk_base_returned(s, function);
+}
+
+/* A branch into the middle of a function that is not the one the thread was in. */
+static int stray(struct dec_stack *s, uint64_t address, const struct dec_function *function)
+{
+    int done = stk_unpark(s, address);
+    long i;
+
+    if (done)
+        return done < 0 ? -1 : 0;
+    if (function->family == stk_top(s)->function->family)
+        return 0;
+    /* An exception's landing pad, longjmp: the function is a caller of this one. */
+    i = stk_find_function(s, s->frames.n - 1, function);
+    if (i >= 0)
+        return unwind_to(s, (size_t)i, false);
+    if (unwinding(s))
+        return unwind_past_base(s, function);
+    s->counts.strays++;
+    return stk_island(s, address, TDB_CALL_NO_CALL, true);
+}
+
+/* The outermost frame of an island returns. */
+static int return_from_base(struct dec_stack *s, uint64_t address, const struct dec_function *function)
+{
+    long i = stk_find_function(s, s->frames.n - 1, function);
+    int done;
+
+    if (stk_top(s)->island.switched) {
+        done = stk_unpark(s, address);
+        if (done)
+            return done < 0 ? -1 : 0;
+    }
+    if (i < 0)
+        return stk_base_returned(s, function);
+    stk_pop(s, 0);
+    return unwind_to(s, (size_t)i, false);
+}
+
+static int return_unmatched(struct dec_stack *s, uint64_t address)
+{
+    const struct dec_function *function;
+
+    if (stk_top(s)->kind == FRAME_HANDLER) {
+        stk_pop(s, 0);
+        return 0;
+    }
+    function = stk_function(s, address);
+    if (!function)
+        return -1;
+    if (stk_top(s)->kind == FRAME_BASE)
+        return return_from_base(s, address, function);
+    if (stk_top(s)->function->role == DEC_ROLE_INDIRECT_THUNK)
+        return stk_tail(s, function);
+    if (is_entry(function, address))
+        return return_into_entry(s, function);
+    return stray(s, address, function);
+}
+
+int stk_return(struct dec_stack *s, const struct dec_event *e)
+{
+    struct frame *top;
+    long i;
+
+    if (ensure_base(s, e))
+        return -1;
+    top = stk_top(s);
+    if (!e->to) { /* out of what is traced */
+        if (top->kind == FRAME_CALL)
+            stk_pop(s, 0);
+        return 0;
+    }
+    if (top->ret == e->to) {
+        stk_pop(s, 0);
+        return 0;
+    }
+    i = stk_find_return(s, e->to);
+    return i >= 0 ? unwind_to(s, (size_t)i, true) : return_unmatched(s, e->to);
+}
+
+/* An indirect jump into the middle of another function: longjmp, a stack switched by a jump. */
+static int jump_far_off(struct dec_stack *s, const struct dec_event *e, const struct dec_function *function)
+{
+    long i = stk_find_return(s, e->to);
+    int done;
+
+    if (i >= 0)
+        return unwind_to(s, (size_t)i, true);
+    done = stk_unpark(s, e->to);
+    if (done)
+        return done < 0 ? -1 : 0;
+    i = stk_find_function(s, s->frames.n - 1, function);
+    if (i >= 0)
+        return unwind_to(s, (size_t)i, false);
+    return unwinding(s) ? unwind_past_base(s, function) : 0;
+}
+
+int stk_jump(struct dec_stack *s, const struct dec_event *e)
+{
+    const struct dec_function *function;
+    const struct frame *top;
+
+    if (ensure_base(s, e))
+        return -1;
+    top = stk_top(s);
+    if (!e->to || holds(top->function, e->to))
+        return 0;
+    function = stk_function(s, e->to);
+    if (!function)
+        return -1;
+    if (function->family == top->function->family || function->role == DEC_ROLE_RETURN_THUNK)
+        return 0;
+    if (is_entry(function, e->to))
+        return stk_tail(s, function);
+    return e->flags & DEC_INDIRECT ? jump_far_off(s, e, function) : 0;
+}

@@ -1,0 +1,3 @@
+foreach(test stack stack_kernel stack_repairs)
+  target_sources(unit_decoder_${test} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/stack_script.c)
+endforeach()

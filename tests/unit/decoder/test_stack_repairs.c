@@ -1,0 +1,282 @@
+/* The stack builder: where calls and returns do not pair. */
+#include "stack_script.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static void begins_deep(void **state)
+{
+    (void)state;
+    assert_string_equal(script_run("100 enable - c+40\n"
+                                   "110 call c+48 d\n"
+                                   "120 ret d+8 c+53\n"
+                                   "130 ret c+60 b+21\n"
+                                   "140 call b+32 d\n"
+                                   "150 ret d+8 b+37\n"
+                                   "160 ret b+60 a+21\n"
+                                   "170 ret a+60 main+21\n"
+                                   "180 call main+40 d\n"
+                                   "190 ret d+8 main+45",
+                                   NULL),
+                        "main 100+90 self 10 no-call no-return\n"
+                        "  a 100+70 self 10 no-call\n"
+                        "    b 100+60 self 20 no-call\n"
+                        "      c 100+30 self 20 no-call\n"
+                        "        d 110+10 self 10\n"
+                        "      d 140+10 self 10\n"
+                        "  d 180+10 self 10\n");
+    assert_int_equal(script_counts().reconstructed, 4);
+}
+
+static void begins_before_a_tail_call(void **state)
+{
+    (void)state;
+    assert_string_equal(script_run("0 enable - a+40\n"
+                                   "10 jmp a+48 b\n"
+                                   "20 ret b+8 main+21\n"
+                                   "30 jmp main+40 main",
+                                   NULL),
+                        "main 0+30 self 10 no-call no-return\n"
+                        "  a 0+10 self 10 no-call\n"
+                        "  b 10+10 self 10 tail\n");
+}
+
+/* Nothing is matched across a loss: the return of `a` finds no call in the second segment. */
+static void gap_ends_a_segment(void **state)
+{
+    (void)state;
+    assert_string_equal(script_run("0 enable - main\n"
+                                   "10 call main+16 a\n"
+                                   "20 gap\n"
+                                   "50 enable - a+30\n"
+                                   "60 ret a+40 main+21\n"
+                                   "70 jmp main+30 main",
+                                   NULL),
+                        "main 0+20 self 10 no-call no-return\n"
+                        "  a 10+10 self 10 no-return\n"
+                        "--\n"
+                        "main 50+20 self 10 no-call no-return\n"
+                        "  a 50+10 self 10 no-call\n");
+}
+
+static void off_cpu_across_a_gap(void **state)
+{
+    struct dec_offcpu off[] = {{12, 14, 0, 0}, {25, 30, 0, 9}, {55, 65, 0, 0}};
+    struct script_options options = {.offcpu = off, .noffcpu = 3};
+
+    (void)state;
+    script_run("0 enable - main\n"
+               "10 call main+16 a\n"
+               "20 gap\n"
+               "50 enable - b+30\n"
+               "70 ret b+40 main+21\n"
+               "80 jmp main+30 main",
+               &options);
+    assert_int_equal(off[0].call, 2); /* a */
+    assert_int_equal(off[1].call, 0); /* nobody knows */
+    assert_int_equal(off[2].call, 4); /* b; main, its caller, stands before it */
+}
+
+static void longjmp_past_three_frames(void **state)
+{
+    (void)state;
+    assert_string_equal(script_run("0 enable - main\n"
+                                   "10 call main+16 a\n"
+                                   "20 call a+16 b\n"
+                                   "30 call b+16 longjmp\n"
+                                   "40 jmp longjmp+20 main+40 indirect\n"
+                                   "50 call main+48 c\n"
+                                   "60 ret c+8 main+53",
+                                   NULL),
+                        "main 0+60 self 20 no-call no-return\n"
+                        "  a 10+30 self 10 no-return\n"
+                        "    b 20+20 self 10 no-return\n"
+                        "      longjmp 30+10 self 10 no-return\n"
+                        "  c 50+10 self 10\n");
+}
+
+/* The unwinder "returns" to a landing pad, which the compiler may have put into the function's cold part. */
+static void exception_lands_in_a_caller(void **state)
+{
+    (void)state;
+    assert_string_equal(script_run("0 enable - main\n"
+                                   "10 call main+16 a\n"
+                                   "20 call a+16 b\n"
+                                   "30 call b+16 c\n"
+                                   "40 call c+16 longjmp\n"
+                                   "50 ret longjmp+20 a.cold+4\n"
+                                   "60 jmp a.cold+8 a+40\n"
+                                   "70 ret a+48 main+21",
+                                   NULL),
+                        "main 0+70 self 10 no-call no-return\n"
+                        "  a 10+60 self 30\n"
+                        "    b 20+30 self 10 no-return\n"
+                        "      c 30+20 self 10 no-return\n"
+                        "        longjmp 40+10 self 10 no-return\n");
+}
+
+static void exception_lands_in_a_caller_that_was_not_seen(void **state)
+{
+    (void)state;
+    assert_string_equal(script_run("0 enable - b+8\n"
+                                   "10 call b+16 longjmp\n"
+                                   "20 ret longjmp+20 a+40\n"
+                                   "30 ret a+48 main+21\n"
+                                   "40 jmp main+30 main",
+                                   NULL),
+                        "main 0+40 self 10 no-call no-return\n"
+                        "  a 0+30 self 10 no-call\n"
+                        "    b 0+20 self 10 no-call no-return\n"
+                        "      longjmp 10+10 self 10 no-return\n");
+}
+
+/* A return that skips frames which never returned themselves. */
+static void return_past_frames(void **state)
+{
+    (void)state;
+    assert_string_equal(script_run("0 enable - main\n"
+                                   "10 call main+16 a\n"
+                                   "20 call a+16 b\n"
+                                   "30 call b+16 c\n"
+                                   "40 ret c+8 main+21",
+                                   NULL),
+                        "main 0+40 self 10 no-call no-return\n"
+                        "  a 10+30 self 10\n"
+                        "    b 20+20 self 10 no-return\n"
+                        "      c 30+10 self 10 no-return\n");
+    assert_int_equal(script_counts().unwound, 2);
+}
+
+static void retpoline_is_a_call(void **state)
+{
+    (void)state;
+    assert_string_equal(script_run("0 enable - main\n"
+                                   "10 call main+16 thunk\n"
+                                   "11 call thunk+0 thunk+12\n"
+                                   "12 ret thunk+16 a\n"
+                                   "20 jmp a+16 return_thunk\n"
+                                   "22 ret return_thunk main+21\n"
+                                   "30 call main+32 thunk\n"
+                                   "31 jmp thunk b indirect\n"
+                                   "40 ret b+8 main+37",
+                                   NULL),
+                        "main 0+40 self 18 no-call no-return\n"
+                        "  a 10+12 self 12\n"
+                        "  b 30+10 self 10\n");
+}
+
+/* main and a coroutine (b called by a, the coroutine's first function) hand over to each other three times.
+ */
+static void coroutine_goes_on_where_it_was(void **state)
+{
+    (void)state;
+    assert_string_equal(script_run("0 enable - main\n"
+                                   "10 call main+16 swap\n"
+                                   "12 ret swap+40 a\n"
+                                   "14 call a+16 b\n"
+                                   "16 call b+16 swap\n"
+                                   "20 ret swap+40 main+21\n"
+                                   "30 call main+32 swap\n"
+                                   "32 ret swap+40 b+21\n"
+                                   "40 ret b+30 a+21\n"
+                                   "42 call a+32 swap\n"
+                                   "44 ret swap+40 main+37\n"
+                                   "50 jmp main+40 main",
+                                   NULL),
+                        "main 0+50 self 26 no-call no-return\n"
+                        "  swap 10+10 self 2\n"
+                        "    a 12+8 self 2 no-return tail\n"
+                        "      b 14+6 self 2 no-return\n"
+                        "        swap 16+4 self 4 no-return again\n"
+                        "  swap 30+14 self 2\n"
+                        "    a 32+12 self 2 no-call no-return\n"
+                        "      b 32+8 self 8 no-call\n"
+                        "      swap 42+2 self 2 no-return again\n");
+    assert_int_equal(script_counts().switches, 2);
+}
+
+/* Two coroutines that hand over to each other must not build a staircase. */
+static void coroutines_among_themselves(void **state)
+{
+    (void)state;
+    assert_string_equal(script_run("0 enable - main\n"
+                                   "10 call main+16 swap\n"
+                                   "12 ret swap+40 a\n"
+                                   "14 call a+16 swap\n"
+                                   "16 ret swap+40 b\n"
+                                   "18 call b+16 swap\n"
+                                   "20 ret swap+40 a+21\n"
+                                   "22 call a+16 swap\n"
+                                   "24 ret swap+40 b+21\n"
+                                   "26 call b+16 swap\n"
+                                   "28 ret swap+40 main+21\n"
+                                   "30 jmp main+40 main",
+                                   NULL),
+                        "main 0+30 self 12 no-call no-return\n"
+                        "  swap 10+18 self 2\n"
+                        "    a 12+16 self 4 no-return tail\n"
+                        "      swap 14+6 self 2 again\n"
+                        "        b 16+4 self 2 no-return tail\n"
+                        "          swap 18+2 self 2 no-return again\n"
+                        "      swap 22+6 self 2 no-return again\n"
+                        "        b 24+4 self 2 no-call no-return\n"
+                        "          swap 26+2 self 2 no-return again\n");
+}
+
+/* A stack that was left before the recording began. */
+static void unknown_stack_is_an_island(void **state)
+{
+    (void)state;
+    assert_string_equal(script_run("0 enable - main\n"
+                                   "10 call main+16 swap\n"
+                                   "12 ret swap+40 b+21\n"
+                                   "20 ret b+30 a+21\n"
+                                   "22 call a+32 swap\n"
+                                   "24 ret swap+40 main+21\n"
+                                   "30 jmp main+40 main",
+                                   NULL),
+                        "main 0+30 self 16 no-call no-return\n"
+                        "  swap 10+14 self 2\n"
+                        "    a 12+12 self 2 no-call no-return\n"
+                        "      b 12+8 self 8 no-call\n"
+                        "      swap 22+2 self 2 no-return again\n");
+    assert_int_equal(script_counts().strays, 1);
+}
+
+static void transaction_abort_is_a_jump(void **state)
+{
+    (void)state;
+    assert_string_equal(script_run("0 enable - main\n"
+                                   "10 call main+16 a\n"
+                                   "20 call a+16 b\n"
+                                   "30 async b+8 a+40 abort indirect\n"
+                                   "40 ret a+48 main+21",
+                                   NULL),
+                        "main 0+40 self 10 no-call no-return\n"
+                        "  a 10+30 self 20\n"
+                        "    b 20+10 self 10 no-return\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(begins_deep),
+        cmocka_unit_test(begins_before_a_tail_call),
+        cmocka_unit_test(gap_ends_a_segment),
+        cmocka_unit_test(off_cpu_across_a_gap),
+        cmocka_unit_test(longjmp_past_three_frames),
+        cmocka_unit_test(exception_lands_in_a_caller),
+        cmocka_unit_test(exception_lands_in_a_caller_that_was_not_seen),
+        cmocka_unit_test(return_past_frames),
+        cmocka_unit_test(retpoline_is_a_call),
+        cmocka_unit_test(coroutine_goes_on_where_it_was),
+        cmocka_unit_test(coroutines_among_themselves),
+        cmocka_unit_test(unknown_stack_is_an_island),
+        cmocka_unit_test(transaction_abort_is_a_jump),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
