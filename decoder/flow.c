@@ -93,6 +93,7 @@ static int walk_bytes(struct walk *w, const struct pt_run *run)
     if (!w->query)
         return st_nomem(w->err, "libipt's decoder");
     w->status = 0;
+    w->serial = 0;
     int rc = times_init(&w->times, &w->options->config, &config, w->err);
     if (rc == 0) {
         rc = walk_run(w);

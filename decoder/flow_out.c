@@ -125,8 +125,10 @@ static void count_point(struct dec_flow_counts *counts, uint64_t ns)
 void out_point(struct flow_out *out, uint64_t ns, bool exact)
 {
     double spare = 0;
-    if (out->timed && ns <= out->point)
-        return;
+    if (out->timed && ns < out->point) {
+        ns = out->point;
+        exact = false;
+    }
     if (out->timed) {
         double span = (double)(ns - out->point);
         double rate = rate_of(out, span, &spare);

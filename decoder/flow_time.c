@@ -161,6 +161,7 @@ static void set_absolute(struct flow_times *t)
     if (t->base.tsc > t->tsc)
         t->tsc = t->base.tsc;
     t->fresh = true;
+    t->serial++;
 }
 
 static void apply_cyc(struct flow_times *t, const struct pt_packet_cyc *packet)
@@ -175,6 +176,7 @@ static void apply_cyc(struct flow_times *t, const struct pt_packet_cyc *packet)
     if (tsc > t->tsc)
         t->tsc = tsc;
     t->fresh = true;
+    t->serial++;
 }
 
 /* The core's clock against the bus clock; the TSC runs at the nominal ratio. */
@@ -228,5 +230,19 @@ void times_at(struct flow_times *t, uint64_t offset, struct packet_time *time)
     *time = (struct packet_time){.known = t->base.known,
                                  .exact = t->fresh,
                                  .tsc = t->tsc,
+                                 .serial = t->serial,
                                  .tnt_bits = tnt ? t->packet.payload.tnt.bit_size : 0};
+}
+
+void times_at_psb(struct flow_times *t, uint64_t offset, struct packet_time *time)
+{
+    times_at(t, offset, time);
+    bool end = false;
+    while (t->offset != NO_OFFSET && !end && t->packet.type != ppt_ovf) {
+        end = t->packet.type == ppt_psbend;
+        apply(t);
+        step(t);
+    }
+    times_at(t, 0, time);
+    time->exact = time->known; /* the FUP within belongs to the same moment */
 }

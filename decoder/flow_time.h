@@ -32,6 +32,8 @@ struct packet_time {
 
     uint64_t tsc;
 
+    uint64_t serial; /* which packet gave the time: equal numbers, the same one */
+
     unsigned tnt_bits; /* of a TNT packet, else 0 */
 };
 
@@ -49,6 +51,8 @@ struct flow_times {
     uint64_t tsc; /* at `packet` */
 
     bool fresh; /* the packet before it had the time */
+
+    uint64_t serial; /* of the packets that gave a time */
 
     uint64_t from; /* TSC where `cycles` began */
 
@@ -68,5 +72,8 @@ void times_free(struct flow_times *t);
 
 /* The time of the packet at `offset`. Offsets may only grow from call to call. */
 void times_at(struct flow_times *t, uint64_t offset, struct packet_time *time);
+
+/* The time that the PSB at `offset` and the state behind it, up to PSBEND, tell. */
+void times_at_psb(struct flow_times *t, uint64_t offset, struct packet_time *time);
 
 #endif

@@ -24,8 +24,9 @@ bool walk_after_query(struct walk *w, struct packet_time *time)
 
 void walk_time(struct walk *w, const struct packet_time *time)
 {
-    if (!time->known)
+    if (!time->known || time->serial == w->serial)
         return;
+    w->serial = time->serial;
     uint64_t ns = dec_clock_ns(&w->options->config.clock, time->tsc);
     if (ns > w->now || !w->out->timed)
         w->now = ns;
@@ -220,13 +221,15 @@ static int ask_tip(struct walk *w, struct branch *b)
     if (status < 0)
         return walk_refused(w, status);
     w->status = status;
+    if (status & pts_ip_suppressed)
+        return walk_refused(w, -pte_noip);
+    out_ran(w->out, 1);
     if (walk_after_query(w, &time))
         walk_time(w, &time);
-    return status & pts_ip_suppressed ? walk_refused(w, -pte_noip) : 0;
+    return 0;
 }
 
-/* A bit of a TNT packet. Returns what pt_qry_cond_branch does. The packet was sent when it was full, so that
- * its time is its last bit's. */
+/* A bit of a TNT packet. Returns what pt_qry_cond_branch does. */
 static int ask_bit(struct walk *w, int *taken)
 {
     walk_before_query(w);
@@ -236,9 +239,15 @@ static int ask_bit(struct walk *w, int *taken)
     w->status = status;
     if (walk_after_query(w, &w->tnt))
         w->tnt_left = w->tnt.tnt_bits;
+    return status;
+}
+
+/* The bit was good. A TNT packet is sent when it is full, so that its time is that of its last bit. */
+static void use_bit(struct walk *w)
+{
+    out_ran(w->out, 1);
     if (w->tnt_left > 0 && --w->tnt_left == 0)
         walk_time(w, &w->tnt);
-    return status;
 }
 
 static int ask_tnt(struct walk *w, struct branch *b)
@@ -247,6 +256,7 @@ static int ask_tnt(struct walk *w, struct branch *b)
     int status = ask_bit(w, &taken);
     if (status < 0)
         return walk_refused(w, status);
+    use_bit(w);
     b->taken = taken;
     b->to = taken ? b->target : b->next;
     return 0;
@@ -267,15 +277,22 @@ static int decide_return(struct walk *w, struct branch *b)
         return walk_refused(w, status);
     if (!taken)
         return walk_refused(w, -pte_bad_retcomp);
-    return pop(w, &b->to) ? 0 : walk_refused(w, -pte_retstack_empty);
+    if (!pop(w, &b->to))
+        return walk_refused(w, -pte_retstack_empty);
+    use_bit(w);
+    return 0;
+}
+
+static int decide_direct(struct walk *w, struct branch *b)
+{
+    out_ran(w->out, 1);
+    b->to = b->target;
+    return 0;
 }
 
 static int decide_call(struct walk *w, struct branch *b)
 {
-    int rc = 0;
-    b->to = b->target;
-    if (!b->direct)
-        rc = ask_tip(w, b);
+    int rc = b->direct ? decide_direct(w, b) : ask_tip(w, b);
     if (rc == 0 && !(b->direct && b->run->displacement == 0))
         push(w, b->next);
     return rc;
@@ -288,8 +305,7 @@ static int decide(struct walk *w, struct branch *b)
     case CODE_COND_JUMP:
         return ask_tnt(w, b);
     case CODE_JUMP:
-        b->to = b->target;
-        return b->direct ? 0 : ask_tip(w, b);
+        return b->direct ? decide_direct(w, b) : ask_tip(w, b);
     case CODE_CALL:
         return decide_call(w, b);
     case CODE_RETURN:
@@ -326,7 +342,6 @@ static void send_branch(struct walk *w, const struct branch *b)
     if (w->in_tx)
         flags |= DEC_IN_TX;
     count_branch(w->counts, b);
-    out_ran(w->out, 1);
     out_event(w->out, (enum dec_kind)kinds[b->run->end], flags, w->ip, b->to, 0);
 }
 
@@ -352,6 +367,7 @@ static int leave(struct walk *w, struct branch *b)
     if (b->run->end == CODE_COND_JUMP)
         b->taken = b->to == b->target;
     w->held = false;
+    out_ran(w->out, 1);
     walk_time(w, &w->event_time);
     send_branch(w, b);
     out_event(w->out, DEC_DISABLE, 0, w->ip, 0, 0);
@@ -502,9 +518,10 @@ static int walk_sync(struct walk *w)
         return walk_refused(w, status);
     w->status = status;
     w->tnt_left = 0;
-    walk_before_query(w);
-    times_at(&w->times, w->offset, &w->event_time);
-    walk_time(w, &w->event_time);
+    if (pt_qry_get_sync_offset(w->query, &w->offset) == 0) {
+        times_at_psb(&w->times, w->offset, &w->event_time);
+        walk_time(w, &w->event_time);
+    }
     int rc = walk_ask(w);
     if (w->gap_first) {
         out_gap(w->out, w->gap_first, NULL, "older trace was overwritten in the ring");

@@ -68,6 +68,8 @@ struct walk {
 
     uint64_t now; /* the last point, perf ns */
 
+    uint64_t serial; /* packet_time.serial of that point */
+
     struct dec_where where;
 
     bool asked;

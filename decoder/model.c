@@ -150,25 +150,33 @@ static bool is_idle(struct model_thread *t, const struct dec_event *e)
     return f && e->from >= f->start && e->from < f->end && e->to != f->start;
 }
 
+static int begin_run(struct dec_model *m, size_t ring, struct model_thread *t, uint64_t time)
+{
+    struct model_run run = {t, time, ring, m->rings[ring].events.n, 0, m->runs.n};
+
+    return st_vec_push(&m->runs, run);
+}
+
+/* A new run where the thread may have been on another CPU before: it may begin with any event of its own, or
+ * with DEC_ENABLE. */
 static int keep_events(struct dec_model *m, size_t index, struct model_thread *t,
                        const struct dec_event *events, size_t n)
 {
     struct model_ring *ring = &m->rings[index];
-    struct model_run *run = m->runs.n ? &m->runs.at[m->runs.n - 1] : NULL;
+    const struct model_run *last = m->runs.n ? &m->runs.at[m->runs.n - 1] : NULL;
 
-    if (!run || run->ring != index || run->thread != t) {
-        struct model_run next = {t, events[0].time, index, ring->events.n, 0, m->runs.n};
-
-        if (st_vec_push(&m->runs, next))
-            return -1;
-        run = &m->runs.at[m->runs.n - 1];
-    }
+    if ((!last || last->ring != index || last->thread != t) && begin_run(m, index, t, events[0].time))
+        return -1;
     if (st_vec_reserve(&ring->events, n))
         return -1;
-    for (size_t i = 0; i < n; i++)
-        if (!is_idle(t, &events[i]))
-            ring->events.at[ring->events.n++] = events[i];
-    run->n = ring->events.n - run->at;
+    for (size_t i = 0; i < n; i++) {
+        if (is_idle(t, &events[i]))
+            continue;
+        if (events[i].kind == DEC_ENABLE && m->sb->rings.n > 1 && begin_run(m, index, t, events[i].time))
+            return -1;
+        ring->events.at[ring->events.n++] = events[i];
+        m->runs.at[m->runs.n - 1].n++;
+    }
     return 0;
 }
 

@@ -192,6 +192,8 @@ enum dec_role dec_role_of(const char *name, bool kernel)
     if (kernel && (ends_with(name, "return_thunk") || ends_with(name, "_safe_ret") ||
                    !strcmp(name, "__x86_return_skl")))
         return DEC_ROLE_RETURN_THUNK;
+    if (kernel && !strcmp(name, "__schedule"))
+        return DEC_ROLE_SCHEDULER;
     if (!kernel && in_list(name, unwinders))
         return DEC_ROLE_UNWINDER;
     return DEC_ROLE_PLAIN;
@@ -317,7 +319,7 @@ static const struct dec_function *nowhere(struct dec_symbols *s)
     s->nowhere = calloc(1, sizeof(*s->nowhere));
     if (s->nowhere)
         *s->nowhere =
-            (struct dec_function){0, 0, (uint32_t)s->rows.n - 1, s->next_family++, DEC_ROLE_UNKNOWN};
+            (struct dec_function){0, 0, (uint32_t)s->rows.n - 1, s->next_family++, DEC_ROLE_UNKNOWN, true};
     return s->nowhere;
 }
 
@@ -339,6 +341,7 @@ static const struct dec_function *place(struct dec_symbols *s, const struct dec_
     p->function.start = at->start;
     p->function.end = at->start + at->size;
     p->function.role = role_of(at->symbol);
+    p->function.guessed = at->symbol->flags & DEC_SYM_MADE_UP;
     if (!symbol_of(s, at->symbol, &p->function.symbol) && !family_of(s, at->symbol, &p->function.family))
         HASH_ADD(hh, s->placed, key, sizeof(p->key), p);
     if (!p->hh.tbl) {

@@ -18,6 +18,15 @@ static int check_stall(const struct st_stall_record *s)
            s->wstack_n <= ST_STALL_WSTACK && s->extra_n <= ST_STALL_EXTRA;
 }
 
+/* The last string may come without its end. */
+static void end_extra(struct st_stall_record *s)
+{
+    if (s->extra_n && s->extra[s->extra_n - 1] && s->extra_n < ST_STALL_EXTRA)
+        s->extra_n++;
+    if (s->extra_n)
+        s->extra[s->extra_n - 1] = '\0';
+}
+
 static int take_stall(struct sb_context *c, const struct pd_record *r, const struct pd_sample *sample,
                       struct st_error *err)
 {
@@ -35,8 +44,7 @@ static int take_stall(struct sb_context *c, const struct pd_record *r, const str
     stall.record.waker_comm[sizeof(stall.record.waker_comm) - 1] = '\0';
     stall.record.waker_irq[sizeof(stall.record.waker_irq) - 1] = '\0';
     stall.record.next_comm[sizeof(stall.record.next_comm) - 1] = '\0';
-    if (stall.record.extra_n)
-        stall.record.extra[stall.record.extra_n - 1] = '\0';
+    end_extra(&stall.record);
     thread = sb_thread(c, (int32_t)stall.record.pid, (int32_t)stall.record.tid, (int32_t)stall.record.cpu);
     if (!thread || (thread->names.at[0].name[0] == ':' && sb_name(thread, 0, stall.record.comm)))
         return st_nomem(err, "a stall record");

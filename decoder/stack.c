@@ -75,7 +75,7 @@ static int begin(struct dec_stack *s, const struct dec_event *e)
     s->outside = false;
     if (e->kind != DEC_ENABLE)
         return 0;
-    if (stk_take_exec(s))
+    if (!(e->to >> 63) && stk_take_exec(s))
         return stk_new_image(s, e->to);
     return stk_island(s, e->to, TDB_CALL_NO_CALL, false);
 }
@@ -93,11 +93,19 @@ static int enable(struct dec_stack *s, const struct dec_event *e)
     return stk_resume(s, e->to);
 }
 
+/* A return that follows a skipped call is its second half; after anything else the call is forgotten. */
+static void forget_skipped(struct dec_stack *s, const struct dec_event *e)
+{
+    if (e->kind != DEC_RETURN && !(e->kind == DEC_COND_JUMP && !(e->flags & DEC_TAKEN)))
+        s->skipped = false;
+}
+
 /* 0 or -1 (no memory). */
 static int one(struct dec_stack *s, const struct dec_event *e)
 {
     int rc;
 
+    forget_skipped(s, e);
     switch ((enum dec_kind)e->kind) {
     case DEC_COND_JUMP:
         return e->flags & DEC_TAKEN ? stk_jump(s, e) : 0;
@@ -107,7 +115,9 @@ static int one(struct dec_stack *s, const struct dec_event *e)
     case DEC_CALL:
         return stk_call(s, e);
     case DEC_RETURN:
-        return stk_return(s, e);
+        rc = stk_return(s, e);
+        s->skipped = false;
+        return rc;
     case DEC_FAR_CALL:
     case DEC_ASYNC:
         rc = stk_enter(s, e);
@@ -131,7 +141,8 @@ static int one(struct dec_stack *s, const struct dec_event *e)
 /* A branch without a target: it left what is traced, or the target was lost. The next event tells. */
 static bool is_open_ended(const struct dec_event *e)
 {
-    return !e->to && (e->kind == DEC_CALL || e->kind == DEC_RETURN || e->kind == DEC_FAR_CALL || e->kind == DEC_FAR_RETURN);
+    return !e->to && (e->kind == DEC_CALL || e->kind == DEC_RETURN || e->kind == DEC_FAR_CALL ||
+                      e->kind == DEC_FAR_RETURN);
 }
 
 static int step(struct dec_stack *s, const struct dec_event *e, struct st_error *err)

@@ -21,7 +21,8 @@ enum dec_role {
                                 jumps */
     DEC_ROLE_INDIRECT_THUNK, /* called or jumped to in place of an indirect branch (__x86_indirect_thunk_rax)
                               */
-    DEC_ROLE_UNWINDER, /* leaves for one of its callers, at whatever place there (longjmp, _Unwind_Resume) */
+    DEC_ROLE_SCHEDULER, /* the kernel's __schedule: where a thread comes back to after it was off its CPU */
+    DEC_ROLE_UNWINDER,  /* leaves for one of its callers, at whatever place there (longjmp, _Unwind_Resume) */
 };
 
 /* A function, as the rules see it. Lives as long as the stack builder. */
@@ -33,6 +34,8 @@ struct dec_function {
     uint32_t family; /* the same for the pieces into which the compiler cut one function (foo, foo.cold) */
 
     enum dec_role role;
+
+    bool guessed; /* the bounds are: several functions may be in it */
 };
 
 /* Stand-ins for what a user-only trace does not hold. */

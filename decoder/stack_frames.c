@@ -76,7 +76,7 @@ static uint64_t finish_row(struct dec_stack *s, const struct frame *f, uint32_t 
 void stk_pop(struct dec_stack *s, uint32_t flags)
 {
     struct frame f = s->frames.at[s->frames.n - 1];
-    uint64_t cpu = finish_row(s, &f, flags);
+    uint64_t cpu = f.kind == FRAME_INNER ? f.cpu_children : finish_row(s, &f, flags);
 
     s->frames.n--;
     if (f.kind == FRAME_BASE) {
@@ -93,7 +93,7 @@ int stk_unwind(struct dec_stack *s, size_t keep, bool park)
         return -1;
     while (s->frames.n > keep) {
         uint8_t kind = stk_top(s)->kind;
-        bool left = kind != FRAME_KERNEL && kind != FRAME_SIGNAL;
+        bool left = kind != FRAME_KERNEL && kind != FRAME_SIGNAL && kind != FRAME_INNER;
 
         s->counts.unwound += left;
         stk_pop(s, left ? TDB_CALL_NO_RETURN : 0);
@@ -106,12 +106,31 @@ static bool absorb(struct dec_stack *s, const struct dec_function *function)
 {
     struct frame *f = stk_top(s);
 
-    if (f->function->role != DEC_ROLE_INDIRECT_THUNK || f->row + 1 != s->rows.n || f->kind != FRAME_CALL)
+    if (f->function->role != DEC_ROLE_INDIRECT_THUNK || f->row + 1 != s->rows.n || f->kind == FRAME_INNER)
         return false;
     f->function = function;
-    f->inner = false;
     s->rows.at[f->row].symbol = function->symbol;
     return true;
+}
+
+int stk_push_inner(struct dec_stack *s, uint64_t ret)
+{
+    struct frame f = *stk_top(s);
+
+    f.ret = ret;
+    f.alt = 0;
+    f.cpu_children = 0;
+    f.kind = FRAME_INNER;
+    return st_vec_push(&s->frames, f);
+}
+
+/* A call within a function goes on in another one: that was called, then. */
+static int tail_of_inner(struct dec_stack *s, const struct dec_function *function)
+{
+    struct frame f = {.function = function, .ret = stk_top(s)->ret, .kind = FRAME_CALL};
+
+    stk_pop(s, 0);
+    return stk_push(s, &f, function->symbol, 0);
 }
 
 int stk_tail(struct dec_stack *s, const struct dec_function *function)
@@ -120,6 +139,8 @@ int stk_tail(struct dec_stack *s, const struct dec_function *function)
     uint32_t row = (uint32_t)s->rows.n;
     uint64_t cpu;
 
+    if (f->kind == FRAME_INNER)
+        return tail_of_inner(s, function);
     if (absorb(s, function))
         return 0;
     if (st_vec_reserve(&s->tops, 1) ||
@@ -131,7 +152,6 @@ int stk_tail(struct dec_stack *s, const struct dec_function *function)
     else if (s->frames.n > 1)
         f[-1].cpu_children += cpu;
     f->function = function;
-    f->inner = false;
     f->row = row;
     f->cpu_start = stk_cpu(s);
     f->cpu_children = 0;

@@ -11,6 +11,8 @@ enum frame_kind {
     FRAME_BASE,    /* the outermost frame that is known of an island: what called it is not known (yet) */
     FRAME_KERNEL,  /* entered from `alt`, goes on at `ret` or (restarted, faulted) at `alt` */
     FRAME_SIGNAL,  /* the pseudo frame around a signal handler; ret and alt of the entry that it came from */
+    FRAME_INNER,   /* a call into the middle of the function that calls: no call of a function, has no row of
+                      its own */
     FRAME_HANDLER, /* a signal handler: returns to an address that the kernel chose */
 };
 
@@ -41,8 +43,6 @@ struct frame {
     uint32_t row; /* handle */
 
     uint8_t kind;
-
-    bool inner; /* called into the middle of the function that calls */
 };
 
 /* A call of the current segment. Handles: an index into rows, or ROW_INSERTED | an index into inserted. */
@@ -101,6 +101,8 @@ struct dec_stack {
 
     bool open; /* a segment is */
 
+    bool skipped; /* the last branch was a call over a few bytes, which is none: part of a retpoline */
+
     bool outside; /* the thread left what is traced and has not come back */
 
     struct dec_event left; /* a branch without a target, until the next event tells why */
@@ -138,6 +140,9 @@ void stk_pop(struct dec_stack *s, uint32_t flags);
 /* Closes every frame above index `keep` - 1, as left without return. Parks other stacks when `park`. 0 or -1.
  */
 int stk_unwind(struct dec_stack *s, size_t keep, bool park);
+
+/* Notes a call within the top frame's function. 0 or -1. */
+int stk_push_inner(struct dec_stack *s, uint64_t ret);
 
 /* The top frame's function jumps to another. 0 or -1. */
 int stk_tail(struct dec_stack *s, const struct dec_function *function);

@@ -179,13 +179,25 @@ static int first_user_frame(struct dec_stack *s, uint64_t address)
     return stk_base_returned(s, function);
 }
 
+/* The trace goes on in the kernel, at another place: the thread was off its CPU. */
+static int back_in_kernel(struct dec_stack *s, uint64_t address)
+{
+    for (size_t i = s->frames.n; i-- > 0 && kernel_side(&s->frames.at[i]);)
+        if (s->frames.at[i].function->role == DEC_ROLE_SCHEDULER && s->frames.at[i].kind != FRAME_INNER) {
+            if (stk_unwind(s, i + 1, false))
+                return -1;
+            break;
+        }
+    return s->frames.n ? place(s, address) : stk_new_image(s, address);
+}
+
 static int resume_elsewhere(struct dec_stack *s, uint64_t address)
 {
     struct frame entry = {.kind = FRAME_CALL};
     const struct dec_function *function;
 
     if (in_kernel(address))
-        return place(s, address);
+        return back_in_kernel(s, address);
     if (stk_take_exec(s))
         return stk_unwind(s, 0, false) ? -1 : stk_new_image(s, address);
     if (only_kernel(s))
@@ -209,7 +221,8 @@ int stk_resume(struct dec_stack *s, uint64_t address)
     s->outside = false;
     if (i < 0)
         return resume_elsewhere(s, address);
-    forget_old_execs(s);
+    if (!in_kernel(address))
+        forget_old_execs(s);
     if (stk_unwind(s, (size_t)i + 1, false))
         return -1;
     stk_pop(s, 0);

@@ -20,7 +20,7 @@ long stk_find_function(const struct dec_stack *s, size_t n, const struct dec_fun
 {
     for (size_t i = n; i-- > 0;)
         if (s->frames.at[i].function->family == function->family && s->frames.at[i].kind != FRAME_SIGNAL &&
-            s->frames.at[i].kind != FRAME_KERNEL)
+            s->frames.at[i].kind != FRAME_KERNEL && s->frames.at[i].kind != FRAME_INNER)
             return (long)i;
     return -1;
 }
@@ -55,6 +55,17 @@ static uint64_t behind(struct dec_stack *s, const struct dec_event *e)
     return length ? e->from + length : 0;
 }
 
+/* A call into the function that calls. Over a few bytes only, it pushes an address to return elsewhere (a
+ * retpoline), or to fill the return stack buffer. */
+static int call_within(struct dec_stack *s, const struct dec_event *e, uint64_t ret)
+{
+    if (e->to > ret && e->to - ret < 16) {
+        s->skipped = true;
+        return 0;
+    }
+    return stk_push_inner(s, ret);
+}
+
 int stk_call(struct dec_stack *s, const struct dec_event *e)
 {
     struct frame f = {.ret = behind(s, e), .kind = FRAME_CALL};
@@ -75,9 +86,8 @@ int stk_call(struct dec_stack *s, const struct dec_event *e)
         return -1;
     if (f.function->role == DEC_ROLE_RETURN_THUNK)
         return 0; /* it drops the address that the call pushed */
-    f.inner = f.function->family == top->function->family && !is_entry(f.function, e->to);
-    if (f.inner && top->function->role == DEC_ROLE_INDIRECT_THUNK)
-        return 0; /* the thunk pushes an address only to return to another */
+    if (f.function->family == top->function->family && !is_entry(f.function, e->to) && !f.function->guessed)
+        return call_within(s, e, f.ret);
     return stk_push(s, &f, f.function->symbol, 0);
 }
 
@@ -96,10 +106,8 @@ static int return_into_entry(struct dec_stack *s, const struct dec_function *fun
 {
     struct frame f = {.function = function, .kind = FRAME_BASE, .island = {.switched = true}};
 
-    if (stk_top(s)->inner) {
-        stk_pop(s, 0);
+    if (stk_top(s)->kind == FRAME_INNER)
         return stk_tail(s, function);
-    }
     s->counts.switches++;
     return stk_push(s, &f, function->symbol, TDB_CALL_TAIL);
 }
@@ -176,10 +184,12 @@ static int return_unmatched(struct dec_stack *s, uint64_t address)
     function = stk_function(s, address);
     if (!function)
         return -1;
-    if (stk_top(s)->kind == FRAME_BASE)
-        return return_from_base(s, address, function);
     if (stk_top(s)->function->role == DEC_ROLE_INDIRECT_THUNK)
         return stk_tail(s, function);
+    if (s->skipped && is_entry(function, address))
+        return stk_tail(s, function);
+    if (stk_top(s)->kind == FRAME_BASE)
+        return return_from_base(s, address, function);
     if (is_entry(function, address))
         return return_into_entry(s, function);
     return stray(s, address, function);

@@ -119,7 +119,12 @@ int pd_events_seal(struct pd_events *events, struct st_error *err)
             events->id_pos = id_pos;
             events->is_pos = is_pos;
         }
-        if (events->list.n > 1 && (id_pos < 0 || id_pos != events->id_pos || is_pos != events->is_pos))
+        if (events->list.n > 1 && id_pos < 0)
+            return st_fail(
+                err, ST_EBADFILE,
+                "event %zu (sample_type 0x%llx) keeps no id, so its records cannot be told from others", i,
+                (unsigned long long)type);
+        if (id_pos != events->id_pos || is_pos != events->is_pos)
             return st_fail(err, ST_EBADFILE,
                            "event %zu (sample_type 0x%llx) does not keep its id where event 0 "
                            "(sample_type 0x%llx) does, so their records cannot be told apart",

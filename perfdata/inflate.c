@@ -38,7 +38,8 @@ static int grow(struct pd_block *block, uint64_t most)
     return 0;
 }
 
-/* Fills the block from `filled` on; its size becomes the bytes in use. */
+/* Fills the block from `filled` on, to `most` bytes; its size becomes the bytes in use. One byte more is had,
+ * to tell a stream that ends there from one that does not. */
 static int decompress(struct pd_part *part, uint64_t at, const struct pd_span *span, struct pd_block *block,
                       size_t filled, uint64_t most, struct st_error *err)
 {
@@ -49,10 +50,10 @@ static int decompress(struct pd_part *part, uint64_t at, const struct pd_span *s
         size_t rc;
 
         if (out.pos == block->size) {
-            if (block->size == most)
+            if (block->size > most)
                 return pd_bad_record(err, part->name, at, span->header.type,
                                      "more than %" PRIu64 " bytes come out of it", most);
-            if (grow(block, most))
+            if (grow(block, most + 1))
                 return st_nomem(err, "compressed records");
         }
         out.dst = block->data;

@@ -66,7 +66,7 @@ struct pd_sample {
 
     uint64_t addr;
 
-    uint64_t period;
+    uint64_t period; /* without PERF_SAMPLE_PERIOD that of the attribute; 0 where it has a frequency */
 
     const uint64_t *callchain; /* with PERF_CONTEXT_* marks */
 

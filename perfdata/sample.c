@@ -174,6 +174,8 @@ int pd_record_sample(const struct pd_record *record, struct pd_sample *sample, s
     if (!record->event)
         return pd_bad_record(err, record->file, record->offset, h->type,
                              "it is of no event of the recording");
+    if (!record->event->attr.freq)
+        sample->period = record->event->attr.sample_period;
     beyond = take_all(&w, &record->event->attr, sample);
     if (!beyond)
         return 0;

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -252,13 +253,10 @@ static int announce(struct arm *arm, struct st_error *err)
     return 0;
 }
 
-int arm_open(struct arm *arm, struct st_error *err)
+static int open_all(struct arm *arm, struct st_error *err)
 {
-    int rc = rec_snapshot_check(arm->options.prefix, err);
+    int rc = open_loop(arm, err);
 
-    raise_file_limit();
-    if (!rc)
-        rc = open_loop(arm, err);
     if (!rc)
         rc = open_target(arm, err);
     if (!rc)
@@ -271,8 +269,27 @@ int arm_open(struct arm *arm, struct st_error *err)
         rc = open_triggers(arm, err);
     if (!rc)
         rc = open_outside(arm, err);
+    return rc ? rc : start(arm, err);
+}
+
+/* A process may end at any moment while it is being armed; what then failed first is of no interest. */
+static bool has_ended(const struct st_target *target)
+{
+    for (size_t i = 0; i < target->npids; i++)
+        if (!kill(target->pids[i], 0) || errno != ESRCH)
+            return false;
+    return target->npids > 0;
+}
+
+int arm_open(struct arm *arm, struct st_error *err)
+{
+    int rc = rec_snapshot_check(arm->options.prefix, err);
+
+    raise_file_limit();
     if (!rc)
-        rc = start(arm, err);
+        rc = open_all(arm, err);
+    if (rc == ST_EFAIL && has_ended(&arm->options.target))
+        st_prefix(err, "the target ended while it was being armed: ");
     return rc ? rc : announce(arm, err);
 }
 

@@ -86,28 +86,26 @@ static bool names_pid(const char *pids, long pid)
     return false;
 }
 
-static int ask_who(struct search *s, const char *path)
+static int ask_who(struct search *s, struct found *f)
 {
     struct timeval patience = {.tv_sec = 2};
-    struct found f;
-    int fd = dial(path);
+    int fd = dial(f->socket);
     bool ok;
 
     if (fd < 0)
         return 0; /* left by one that was killed, or somebody else's */
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    snprintf(f.socket, sizeof(f.socket), "%s", path);
-    ok = !converse(fd, "who\n", f.pids, sizeof(f.pids));
+    ok = !converse(fd, "who\n", f->pids, sizeof(f->pids));
     close(fd);
-    if (!ok || (s->pid && !names_pid(f.pids, s->pid)))
+    if (!ok || (s->pid && !names_pid(f->pids, s->pid)))
         return 0;
-    return st_vec_push(&s->arms, f);
+    return st_vec_push(&s->arms, *f);
 }
 
 static int search_folder(void *ctx, const char *folder)
 {
     struct search *s = ctx;
-    char path[PATH_MAX + 300];
+    struct found f;
     DIR *d = opendir(folder);
     struct dirent *e;
     int rc = 0;
@@ -116,11 +114,10 @@ static int search_folder(void *ctx, const char *folder)
         return 0;
     while (!rc && (e = readdir(d))) {
         size_t len = strlen(e->d_name);
+        int n = snprintf(f.socket, sizeof(f.socket), "%s/%s", folder, e->d_name);
 
-        snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
-        if (len > 5 && !strcmp(e->d_name + len - 5, ".sock") &&
-            strlen(path) < sizeof(((struct found *)0)->socket))
-            rc = ask_who(s, path);
+        if (len > 5 && !strcmp(e->d_name + len - 5, ".sock") && n > 0 && (size_t)n < sizeof(f.socket))
+            rc = ask_who(s, &f);
     }
     closedir(d);
     return rc;

@@ -64,7 +64,7 @@ static int parse(struct watch *w, int argc, char **argv, struct st_error *err)
         CALL("comm", 0, "NAME", &w->target, st_target_set_comm, "every process of that name"),
         CALL("cgroup", 0, "PATH", &w->target, st_target_set_cgroup, "the processes of a cgroup"),
         CALL("all", 'a', NULL, &w->target, st_target_set_all, "the whole machine"),
-        CALL("on", 0, "TRIGGER", &w->triggers, add_trigger, "what is measured, as offcpu (repeatable)"),
+        CALL("on", 0, "TRIGGER", &w->triggers, add_trigger, "what is measured, as offcpu>1ms (repeatable)"),
         TIME("interval", &w->interval, "print the histograms anew every so often"),
         TIME("timeout", &w->timeout, "end after so long"),
         {.name = "quiet",
@@ -163,7 +163,7 @@ static int open_target(struct watch *w, struct st_error *err)
 
     if (!rc && !w->triggers) {
         rc = st_fail(err, ST_EUSAGE, "what is to be measured? Name a trigger");
-        st_hint(err, "stalltrap watch -p PID --on offcpu");
+        st_hint(err, "stalltrap watch -p PID --on 'offcpu>1ms'");
     }
     if (!rc && w->target.kind == ST_TARGET_COMMAND)
         rc = rec_launch_open(&w->launch, w->target.argv, err);

@@ -66,7 +66,7 @@ static void compact(struct rec_store *s)
     free(drop);
     /* What is left is alive and may be more than the bound: then it is looked at again when it has doubled.
      */
-    s->compact_at = s->state.bytes > s->bounds.state / 2 ? 2 * s->state.bytes : s->bounds.state;
+    s->compact_at = s->state.bytes > s->bounds.state / 4 * 3 ? 2 * s->state.bytes : s->bounds.state;
 }
 
 int rec_store_add(struct rec_store *store, const struct perf_event_header *record, uint64_t time,

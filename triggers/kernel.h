@@ -67,9 +67,7 @@ struct task_struct {
 
     unsigned int flags;
 
-    int on_cpu;
-
-    int on_rq;
+    unsigned int on_cpu; /* a byte from 7.2: CO-RE changes the size of a load of an unsigned one only */
 
     int pid;
 

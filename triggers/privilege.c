@@ -7,6 +7,7 @@
 #include <linux/capability.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,16 +15,37 @@
 
 static char complaint[256];
 
-static int hear(enum libbpf_print_level level, const char *fmt, va_list ap)
+/* The verifier's log, in one message: its last line before the statistics says what was wrong. */
+static void keep_reason(const char *log)
 {
-    char line[512];
+    const char *end = strstr(log, "\nprocessed ");
+    const char *start = end;
 
-    vsnprintf(line, sizeof(line), fmt, ap);
+    while (start && start > log && start[-1] != '\n')
+        start--;
+    if (start)
+        snprintf(complaint, sizeof(complaint), "%.*s", (int)(end - start), start);
+}
+
+static void hear_line(enum libbpf_print_level level, char *line)
+{
+    if (level == LIBBPF_WARN && strstr(line, "PROG LOAD LOG"))
+        keep_reason(line);
     line[strcspn(line, "\n")] = '\0';
-    if (level == LIBBPF_WARN && line[0])
+    if (level == LIBBPF_WARN && line[0] && !complaint[0])
         snprintf(complaint, sizeof(complaint), "%.*s", (int)sizeof(complaint) - 1, line);
     if (level != LIBBPF_DEBUG)
         st_log_debug("%s", line);
+}
+
+static int hear(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+    char *line = NULL;
+
+    if (vasprintf(&line, fmt, ap) < 0)
+        return 0;
+    hear_line(level, line);
+    free(line);
     return 0;
 }
 

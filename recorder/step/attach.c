@@ -31,6 +31,22 @@ static long status_number(pid_t pid, const char *key)
     return value;
 }
 
+/* Whether it has ended and only waits to be reaped. */
+static bool is_zombie(pid_t tid)
+{
+    char path[64], state = 0;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", tid);
+    f = fopen(path, "re");
+    if (!f)
+        return true;
+    if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+        state = 0;
+    fclose(f);
+    return state == 'Z' || state == 'X';
+}
+
 static int refused(pid_t pid, struct st_error *err)
 {
     int why = errno;
@@ -64,8 +80,11 @@ static int seize(struct step_helper *h, pid_t pid, pid_t tid, struct st_error *e
         return 0;
     if (ptrace(PTRACE_SEIZE, tid, 0, (long)OPTIONS)) {
         /* A thread that was created a moment ago is ours already, by way of the one that created it. */
-        if (errno == ESRCH || status_number(tid, "TracerPid:") == getpid())
+        int why = errno;
+
+        if (why == ESRCH || status_number(tid, "TracerPid:") == getpid() || is_zombie(tid))
             return 0;
+        errno = why;
         return refused(pid, err);
     }
     rc = step_thread_add(h, tid, &t, err);

@@ -41,20 +41,35 @@ static void detach(struct step_helper *h, struct step_thread *t, int sig)
     step_thread_remove(h, t);
 }
 
-static bool is_own_trap(const struct step_thread *t)
+/* Whether a SIGTRAP is none of the program's. */
+static bool is_own_trap(const struct step_thread *t, int code)
 {
-    siginfo_t info;
+    return t->recording && (code == TRAP_TRACE || code == TRAP_HWBKPT || code == SIGTRAP ||
+                            (code == TRAP_BRKPT && t->run == STEP_RUN_STEP));
+}
 
-    if (ptrace(PTRACE_GETSIGINFO, t->tid, 0, &info))
-        return true;
-    return t->recording &&
-           (info.si_code == TRAP_TRACE || info.si_code == TRAP_HWBKPT || info.si_code == SIGTRAP ||
-            (info.si_code == TRAP_BRKPT && t->run == STEP_RUN_STEP));
+/* The last step was made: what it left in the program's memory is put right as on the way (walk.c, stop.c).
+ */
+static void finish_step(struct step_thread *t, int code)
+{
+    struct user_regs_struct regs;
+
+    if (!step_get_regs(t, &regs))
+        return;
+    if (code == SIGTRAP)
+        step_sigtrap_handler(t, regs.rsp);
+    else if (t->insn.kind == STEP_PUSHF && regs.rip != t->ip)
+        step_hide_trap_flag(t, regs.rsp);
 }
 
 static void on_signal_stop(struct step_helper *h, struct step_thread *t, int sig)
 {
-    if (sig == SIGTRAP && is_own_trap(t)) {
+    siginfo_t info;
+
+    if (ptrace(PTRACE_GETSIGINFO, t->tid, 0, &info))
+        return;
+    if (sig == SIGTRAP && is_own_trap(t, info.si_code)) {
+        finish_step(t, info.si_code);
         detach(h, t, 0);
         return;
     }

@@ -234,6 +234,10 @@ bool step_signal_pending(pid_t tid, int sig);
 /* The thread is stopped and will be stepped from now on. */
 void step_sigtrap_begin(struct step_thread *t);
 
+/* Takes our trap flag out of flags that were written to memory: the program must not see it, nor set it again
+ * with POPF. */
+void step_hide_trap_flag(struct step_thread *t, uint64_t address);
+
 /* It is at the first instruction of a signal handler, its stack pointer is sp. */
 void step_sigtrap_handler(struct step_thread *t, uint64_t sp);
 

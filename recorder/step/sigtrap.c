@@ -1,6 +1,6 @@
-/* SIGTRAP belongs to the program and to stepping at once. A trap of ours that meets a blocked or ignored
- * SIGTRAP resets its handler to the default (kernel/signal.c, force_sig_info_to_task()): so it is kept out of
- * the real signal mask, and the program is shown the mask that it asked for. */
+/* SIGTRAP and the trap flag belong to the program and to stepping at once. A trap of ours that meets a
+ * blocked or ignored SIGTRAP resets its handler to the default (kernel/signal.c, force_sig_info_to_task()):
+ * so it is kept out of the real signal mask, and the program is shown the mask that it asked for. */
 #include "recorder/step/helper.h"
 
 #include <signal.h>
@@ -10,8 +10,12 @@
 enum {
     SIGTRAP_BIT = 1 << (SIGTRAP - 1),
 
-    /* Of the saved mask above the stack pointer at a handler's first instruction: the return address, then
-     * struct ucontext (arch/x86/include/asm/sigframe.h and uapi/asm/{ucontext,sigcontext}.h). */
+    TF = 0x100, /* EFLAGS.TF */
+
+    /* Above the stack pointer at a handler's first instruction: the return address, then struct ucontext:
+     * flags, link, stack, struct sigcontext (17 registers, then the flags), the mask
+     * (arch/x86/include/asm/sigframe.h and uapi/asm/{ucontext,sigcontext}.h). */
+    FRAME_FLAGS = 8 + 8 + 8 + 24 + 17 * 8,
     FRAME_MASK = 8 + 8 + 8 + 24 + 256,
 };
 
@@ -47,6 +51,16 @@ static void show_blocked(struct step_thread *t, uint64_t address)
     step_code_write(&t->proc->code, address, &low, sizeof(low));
 }
 
+void step_hide_trap_flag(struct step_thread *t, uint64_t address)
+{
+    uint16_t flags;
+
+    if (t->own_tf || !step_code_read(&t->proc->code, address, &flags, sizeof(flags)) || !(flags & TF))
+        return;
+    flags &= (uint16_t)~TF;
+    step_code_write(&t->proc->code, address, &flags, sizeof(flags));
+}
+
 void step_sigtrap_begin(struct step_thread *t)
 {
     t->sigtrap_blocked = take_out(t);
@@ -56,6 +70,10 @@ void step_sigtrap_begin(struct step_thread *t)
 
 void step_sigtrap_handler(struct step_thread *t, uint64_t sp)
 {
+    /* Before a POPF our trap flag is set where the kernel does not know that it is ours, and it gets into the
+     * frame. */
+    if (t->mode == PTENC_MODE_64)
+        step_hide_trap_flag(t, sp + FRAME_FLAGS);
     if (t->sigtrap_blocked && t->mode == PTENC_MODE_64)
         show_blocked(t, sp + FRAME_MASK);
     if (take_out(t))

@@ -401,6 +401,11 @@ static void step_describe(struct rec_source *s, char *text, size_t size)
              st_format_size(s->shared->ring_bytes, ring, sizeof(ring)), threads, threads == 1 ? "" : "s");
 }
 
+uint64_t step_count(const struct rec_source *s)
+{
+    return s->shared->steps;
+}
+
 const struct rec_source_ops rec_source_step = {
     .name = "step",
     .summary =

@@ -7,6 +7,9 @@
 
 extern const struct rec_source_ops rec_source_step;
 
+/* Instructions stepped so far. */
+uint64_t step_count(const struct rec_source *s);
+
 /* For tests: sources opened from now on write every return as a TIP packet (NoRETComp). */
 extern bool step_no_ret_compression;
 

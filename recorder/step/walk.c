@@ -82,20 +82,6 @@ void step_leave(struct step_helper *h, struct step_thread *t)
 /* ------------------------------------------------------------------ */
 /* Instructions                                                        */
 
-/* PUSHF pushed the trap flag that stepping sets: the program must not see it, nor set it again with POPF. */
-static void hide_trap_flag(struct step_thread *t)
-{
-    struct user_regs_struct regs;
-    uint16_t flags;
-
-    if (t->own_tf || !step_get_regs(t, &regs))
-        return;
-    if (!step_code_read(&t->proc->code, regs.rsp, &flags, sizeof(flags)) || !(flags & TF))
-        return;
-    flags &= (uint16_t)~TF;
-    step_code_write(&t->proc->code, regs.rsp, &flags, sizeof(flags));
-}
-
 /* The kernel hides the trap flag that it set for us, except behind a POPF or IRET: there it is what was
  * popped. */
 static void note_trap_flag(struct step_thread *t)
@@ -125,6 +111,8 @@ static void walk_call(struct step_thread *t)
 /* What the executed instruction, which can lead to `to`, means in packets. */
 static void encode(struct step_helper *h, struct step_thread *t, uint64_t to)
 {
+    struct user_regs_struct regs;
+
     switch ((enum step_kind)t->insn.kind) {
     case STEP_COND:
         ptenc_cond(&t->enc, to != next_of(t), to);
@@ -149,7 +137,8 @@ static void encode(struct step_helper *h, struct step_thread *t, uint64_t to)
         walk_far(t, to);
         break;
     case STEP_PUSHF:
-        hide_trap_flag(t);
+        if (step_get_regs(t, &regs))
+            step_hide_trap_flag(t, regs.rsp);
         break;
     case STEP_POPF:
         note_trap_flag(t);
@@ -169,6 +158,9 @@ static void executed(struct step_helper *h, struct step_thread *t, uint64_t to)
         step_executed(t->tid, t->ip);
     encode(h, t, to);
     t->ip = to;
+    atomic_store_explicit(&h->shared->steps,
+                          atomic_load_explicit(&h->shared->steps, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
 }
 
 static void look_at(struct step_thread *t)

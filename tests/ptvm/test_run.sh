@@ -35,7 +35,7 @@ guest 7 'an argument: content; b c' 'echo "$1: $(cat "a file"); $NAME"; echo res
 guest 1 before 'echo before; false; echo never'
 ! grep -q never "$tmp/said" || { echo "FAILED: the script went on behind a failure"; exit 1; }
 guest 125 'ended without telling the status' 'echo o >/proc/sysrq-trigger; sleep 100'
-guest 124 'did not end within 15 s' 'echo early; sleep 1000' --timeout 15
+guest 124 'did not end within 40 s' 'echo early; sleep 1000' --timeout 40
 grep -q early "$tmp/said" || { echo "FAILED: what a hanging script printed is lost"; exit 1; }
 
 refused 'machine is not set up' --dir "$tmp/none" "$tmp/script.sh"

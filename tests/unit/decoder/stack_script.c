@@ -45,7 +45,7 @@ static const struct function table[] = {
     {"k_syscall", 0xffffffff81000000, 0x100, DEC_ROLE_PLAIN, NULL},
     {"k_read", 0xffffffff81001000, 0x100, DEC_ROLE_PLAIN, NULL},
     {"k_irq", 0xffffffff81002000, 0x100, DEC_ROLE_PLAIN, NULL},
-    {"k_sched", 0xffffffff81003000, 0x100, DEC_ROLE_PLAIN, NULL},
+    {"k_sched", 0xffffffff81003000, 0x100, DEC_ROLE_SCHEDULER, NULL},
     {"k_msr", 0xffffffff81004000, 0x100, DEC_ROLE_PLAIN, NULL},
 };
 
@@ -172,8 +172,9 @@ static struct dec_event parse(char *line, bool no_length)
 static void set_up(struct dec_stack_config *config, const struct script_options *options)
 {
     for (size_t i = 0; i < NFUNCTIONS; i++) {
-        functions[i] = (struct dec_function){table[i].start, table[i].start + table[i].size, (uint32_t)i,
-                                             (uint32_t)i, table[i].role};
+        functions[i] =
+            (struct dec_function){table[i].start, table[i].start + table[i].size,   (uint32_t)i, (uint32_t)i,
+                                  table[i].role,  table[i].role == DEC_ROLE_UNKNOWN};
         for (size_t j = 0; j < NFUNCTIONS; j++)
             if (table[i].family && !strcmp(table[i].family, table[j].name))
                 functions[i].family = (uint32_t)j;

@@ -253,8 +253,8 @@ static void switched_off_and_on_in_the_kernel(void **state)
                         "main 0+80 self 20 no-call no-return\n"
                         "  k_syscall 10+60 self 12\n"
                         "    k_sched 12+48 self 7\n"
-                        "      k_msr 14+41 self 36 no-return\n"
-                        "        k_irq 50+5 self 5 no-call\n");
+                        "      k_msr 14+36 self 36 no-return\n"
+                        "      k_irq 50+5 self 5 no-call\n");
 }
 
 static void kernel_only(void **state)

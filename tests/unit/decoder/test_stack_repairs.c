@@ -168,6 +168,82 @@ static void retpoline_is_a_call(void **state)
                         "  b 30+10 self 10\n");
 }
 
+/* Compiled in line: a call over the capture loop, which returns into the function; the call around it says
+ * where that returns to. */
+static void retpoline_in_line(void **state)
+{
+    (void)state;
+    assert_string_equal(script_run("0 enable - main\n"
+                                   "10 jmp main+16 main+40\n"
+                                   "11 call main+40 main+20\n"
+                                   "12 call main+20 main+33\n"
+                                   "13 ret main+37 a\n"
+                                   "20 ret a+8 main+45\n"
+                                   "30 call main+60 b\n"
+                                   "31 call b+20 b+33\n"
+                                   "32 ret b+37 c\n"
+                                   "40 ret c+8 main+65",
+                                   NULL),
+                        "main 0+40 self 23 no-call no-return\n"
+                        "  a 13+7 self 7\n"
+                        "  b 30+2 self 2\n"
+                        "  c 32+8 self 8 tail\n");
+    assert_int_equal(script_counts().switches, 0);
+}
+
+/* A subroutine within a function is no function; what it calls is called by the function. */
+static void calls_within_a_function(void **state)
+{
+    (void)state;
+    assert_string_equal(script_run("0 enable - main\n"
+                                   "10 call main+16 a\n"
+                                   "12 call a+16 a+80\n"
+                                   "14 call a+84 b\n"
+                                   "16 ret b+8 a+89\n"
+                                   "18 ret a+90 a+21\n"
+                                   "20 ret a+30 main+21",
+                                   NULL),
+                        "main 0+20 self 10 no-call no-return\n"
+                        "  a 10+10 self 8\n"
+                        "    b 14+2 self 2\n");
+}
+
+/* The kernel fills the return stack buffer with calls that never return. */
+static void return_stack_filling_is_no_recursion(void **state)
+{
+    (void)state;
+    assert_string_equal(script_run("0 enable - main\n"
+                                   "10 call main+16 a\n"
+                                   "12 call a+16 a+22\n"
+                                   "13 call a+22 a+28\n"
+                                   "14 jcc a+30 a+16\n"
+                                   "15 call a+16 a+22\n"
+                                   "16 call a+22 a+28\n"
+                                   "18 jmp a+40 b\n"
+                                   "20 ret b+30 main+21",
+                                   NULL),
+                        "main 0+20 self 10 no-call no-return\n"
+                        "  a 10+8 self 8\n"
+                        "  b 18+2 self 2 tail\n");
+    assert_int_equal(script_counts().unwound, 0);
+}
+
+/* The first thing that is seen of a function is that it leaves through a thunk. */
+static void begins_before_a_retpoline(void **state)
+{
+    (void)state;
+    assert_string_equal(script_run("0 enable - a+40\n"
+                                   "10 jmp a+48 thunk\n"
+                                   "11 call thunk+0 thunk+12\n"
+                                   "12 ret thunk+16 b\n"
+                                   "20 ret b+8 main+21\n"
+                                   "30 jmp main+40 main",
+                                   NULL),
+                        "main 0+30 self 10 no-call no-return\n"
+                        "  a 0+10 self 10 no-call\n"
+                        "  b 10+10 self 10 tail\n");
+}
+
 /* main and a coroutine (b called by a, the coroutine's first function) hand over to each other three times.
  */
 static void coroutine_goes_on_where_it_was(void **state)
@@ -272,6 +348,10 @@ int main(void)
         cmocka_unit_test(exception_lands_in_a_caller_that_was_not_seen),
         cmocka_unit_test(return_past_frames),
         cmocka_unit_test(retpoline_is_a_call),
+        cmocka_unit_test(retpoline_in_line),
+        cmocka_unit_test(calls_within_a_function),
+        cmocka_unit_test(return_stack_filling_is_no_recursion),
+        cmocka_unit_test(begins_before_a_retpoline),
         cmocka_unit_test(coroutine_goes_on_where_it_was),
         cmocka_unit_test(coroutines_among_themselves),
         cmocka_unit_test(unknown_stack_is_an_island),

@@ -1,12 +1,11 @@
 # What several of these tests share.
-foreach(name roundtrip perf bad forms faults record)
+foreach(name roundtrip perf bad forms sample faults record)
   if(TARGET unit_perfdata_${name})
-    target_sources(unit_perfdata_${name} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/scratch.c ${CMAKE_CURRENT_LIST_DIR}/recording.c)
+    target_sources(unit_perfdata_${name} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/scratch.c
+                                                 ${CMAKE_CURRENT_LIST_DIR}/recording.c ${CMAKE_CURRENT_LIST_DIR}/hand.c)
+    target_link_libraries(unit_perfdata_${name} PRIVATE ST::zstd)
   endif()
 endforeach()
-if(TARGET unit_perfdata_forms)
-  target_link_libraries(unit_perfdata_forms PRIVATE ST::zstd)
-endif()
 
 # The functions that test_faults.c lets fail.
 if(TARGET unit_perfdata_faults)

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -107,6 +108,9 @@ static void harness_fork(struct harness *x, char *const *argv, int (*in_child)(v
     if (!x->child) {
         char byte;
 
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (int sig = 1; sig < 32; sig++)
+            signal(sig, SIG_DFL); /* cmocka catches the fatal ones */
         close(go[1]);
         if (read(go[0], &byte, 1) != 1)
             _exit(126);
@@ -144,7 +148,7 @@ static void harness_wait(struct harness *x)
 }
 
 /* Arms a command from its first instruction. */
-static void harness_arm_command(struct harness *x, char *const *argv)
+static inline void harness_arm_command(struct harness *x, char *const *argv)
 {
     harness_fork(x, argv, NULL);
     x->target.kind = ST_TARGET_COMMAND;
@@ -164,7 +168,7 @@ static void harness_arm_pid(struct harness *x, pid_t *pid)
 }
 
 /* Until every thread has ended. Non-zero: it took longer than that. */
-static int harness_until_end(struct harness *x, int seconds)
+static inline int harness_until_end(struct harness *x, int seconds)
 {
     struct st_error err = {0};
 

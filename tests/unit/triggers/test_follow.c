@@ -60,11 +60,24 @@ static void block_once(struct workload *w)
     close(b.ends[1]);
 }
 
+/* Fired in read: on a slow machine the C library's own locks may block as long. */
+static size_t fired_in_read(const struct watch *w, pid_t pid)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < w->records.n; i++) {
+        const struct st_stall_record *r = &w->records.at[i].r;
+
+        n += r->flags & ST_STALL_FIRED && r->syscall == SYS_read && (!pid || r->pid == (uint32_t)pid);
+    }
+    return n;
+}
+
 /* Stalls that each thread noted, and what was told of them, are the same. */
 static void assert_same(const struct workload *work, const struct watch *w, uint32_t stalls)
 {
     assert_int_equal(work->shared->stalls, stalls);
-    assert_int_equal(watch_count(w, 0, ST_STALL_FIRED, 0), stalls);
+    assert_int_equal(fired_in_read(w, 0), stalls);
     for (uint32_t i = 0; i < stalls; i++) {
         const struct workload_stall *s = &work->shared->stall[i];
         size_t told = 0;
@@ -257,17 +270,17 @@ static void test_command_is_followed_from_its_exec(void **state)
 
         if (read(held_back[0], &byte, 1) != 1)
             _exit(1);
-        execlp("sh", "sh", "-c", "(sleep 0.05; echo) | cat >/dev/null", (char *)NULL);
+        execlp("sh", "sh", "-c", "(sleep 0.5; echo) | cat >/dev/null", (char *)NULL);
         _exit(1);
     }
     config.command = pid;
     watch_start(&w, BLOCKS, NULL, 0, NULL, &config);
     workload_sleep_ms(100); /* is ours, not the command's */
     assert_int_equal(write(held_back[1], "x", 1), 1);
-    watch_collect(&w, 1, 3000);
-    watch_collect(&w, SIZE_MAX, SETTLE);
-    assert_int_equal(watch_count(&w, 0, ST_STALL_FIRED, 0), 1);
-    assert_string_equal(watch_first(&w, 0, ST_STALL_FIRED, 0)->comm, "cat");
+    watch_collect(&w, SIZE_MAX, 1000);
+    assert_int_equal(fired_in_read(&w, 0), 1);
+    for (size_t i = 0; i < w.records.n; i++)
+        assert_true(w.records.at[i].r.syscall != SYS_read || !strcmp(w.records.at[i].r.comm, "cat"));
     watch_stop(&w);
     workload_reap(pid);
 }
@@ -349,9 +362,9 @@ static void test_cgroup_is_followed_as_processes_come_in(void **state)
     workload_go(&outside);
     watch_collect(&w, THREADS * EACH + 1, 10000);
     watch_collect(&w, SIZE_MAX, SETTLE);
-    assert_int_equal(watch_count(&w, later.pid, ST_STALL_FIRED, 0), 1);
+    assert_int_equal(fired_in_read(&w, later.pid), 1);
+    assert_int_equal(fired_in_read(&w, inside.pid), THREADS * EACH);
     assert_int_equal(watch_count(&w, outside.pid, 0, 0), 0);
-    assert_int_equal(watch_count(&w, 0, ST_STALL_FIRED, 0), THREADS * EACH + 1);
     watch_stop(&w);
     workload_wait(&inside);
     workload_wait(&later);

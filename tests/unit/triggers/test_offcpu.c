@@ -165,7 +165,6 @@ static void test_pipe(void **state)
             continue;
         assert_int_equal(r->waker_ctx, ST_WAKER_TASK);
         assert_int_equal(r->waker_tid, feeder);
-        assert_true(r->measured_ns > 30 * MS);
         assert_true(r->wake_ktime > r->start_ktime && r->wake_ktime <= r->end_ktime);
         assert_true(has_frame(r->kstack, r->kstack_n, "vfs_read"));
         assert_non_null(strstr(watch_ksym(NULL, r->wstack[0]), "try_to_wake_up"));

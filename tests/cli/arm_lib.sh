@@ -1,0 +1,111 @@
+# What the tests of arm, doctor and their errors share. Sourced; needs STALLTRAP, BUILD and SOURCE.
+set -uo pipefail
+export LC_ALL=C.UTF-8
+: "${STALLTRAP:?the program to test}"
+
+work=$(mktemp -d /tmp/stalltrap-test.XXXXXX)
+chmod 755 "$work"
+cd "$work" || exit 1
+started=()
+failures=0
+
+finish() {
+    local pid
+    for pid in "${started[@]}"; do
+        kill -KILL "$pid" 2>/dev/null
+        wait "$pid" 2>/dev/null
+    done
+    cd /
+    rm -rf "$work"
+}
+trap finish EXIT
+
+cc -O1 -g -D_GNU_SOURCE -pthread -Wl,--build-id "$SOURCE/tests/cli/arm_target.c" -o "$work/arm_target" || exit 1
+
+# run NAME: says what is tested now
+run() {
+    echo "-- $*"
+}
+
+fail() {
+    echo "FAILED: $*" >&2
+    failures=$((failures + 1))
+}
+
+# is WHAT EXPECTED GOT
+is() {
+    [ "$2" = "$3" ] || fail "$1: expected '$2', got '$3'"
+}
+
+# has WHAT PATTERN FILE: the file holds a line that matches
+has() {
+    grep -Eq -- "$2" "$3" || { fail "$1: no line matches '$2' in:"; sed 's/^/    /' "$3" >&2; }
+}
+
+lacks() {
+    ! grep -Eq -- "$2" "$3" || { fail "$1: a line matches '$2' in:"; sed 's/^/    /' "$3" >&2; }
+}
+
+# start_target MODE...: runs arm_target in the background; its pid is in $target
+start_target() {
+    "$work/arm_target" "$@" >"$work/target.out" &
+    target=$!
+    disown "$target" # bash then says nothing when it is killed
+    started+=("$target")
+}
+
+# arm OPTION...: arms in the background, returns when it said that it is live; its pid is in $arm. What it prints goes to
+# out and err.
+arm() {
+    local line=
+    rm -f ready
+    mkfifo ready
+    "$STALLTRAP" arm --source step --ready-fd 9 "$@" >out 2>err 9>ready &
+    arm=$!
+    started+=("$arm")
+    read -r -t 60 line <ready
+    is "arm tells that it is live" armed "$line"
+}
+
+# wait_arm: its exit status is in $status
+wait_arm() {
+    wait "$arm"
+    status=$?
+}
+
+# wait_for WHAT COMMAND...: up to 20 s
+wait_for() {
+    local what=$1 i
+    shift
+    for ((i = 0; i < 200; i++)); do
+        "$@" && return 0
+        sleep 0.1
+    done
+    fail "waited for: $what"
+}
+
+# no_leftovers: nothing half-written in the folder
+no_leftovers() {
+    local left
+    left=$(find . -name '.*.??????' | head -3)
+    is "files that were not finished" "" "$left"
+}
+
+alive() {
+    kill -0 "$1" 2>/dev/null && [ "$(sed 's/.*) //; s/ .*//' "/proc/$1/stat" 2>/dev/null)" != Z ]
+}
+
+# perf_reads FILE: Debian's perf reads all of it without a complaint
+perf_reads() {
+    perf script --itrace=cre -f -i "$1" >perf.calls 2>perf.err || fail "perf script -i $1 fails"
+    is "perf script's complaints about $1" "" "$(head -3 perf.err)"
+    is "perf script's trace errors in $1" 0 "$(grep -c 'trace error' perf.calls)"
+    perf report --dump -f -i "$1" >perf.dump 2>perf.err || fail "perf report --dump -i $1 fails"
+    is "perf report's complaints about $1" "" "$(grep -v '^# To display the perf.data header info' perf.err | grep . | head -3)"
+}
+
+summary() {
+    [ "$failures" = 0 ] && echo "all passed" && exit 0
+    echo "$failures failures" >&2
+    exit 1
+}

@@ -1,0 +1,126 @@
+/* What the arm tests record: a program that calls known functions and waits in known ways.
+ * Usage: arm_target MODE [MS [TIMES]]
+ *   idle   sleeps for MS again and again (an idle wait: no stall)
+ *   block  reads from a socket into which another thread writes after MS (a stall of MS), TIMES times, then idles
+ *   hang   reads from a socket into which nobody writes
+ *   end    calls its functions TIMES times, sleeping MS in between, and exits with status 7
+ *   jit    calls a function that it wrote into anonymous memory, then as idle */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int ends[2];
+static useconds_t pause_us = 10000;
+static volatile unsigned sum;
+
+__attribute__((noinline)) void target_leaf(unsigned x)
+{
+    sum += x;
+}
+
+__attribute__((noinline)) void target_work(unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        target_leaf(i);
+}
+
+static void *write_later(void *unused)
+{
+    for (;;) {
+        char go;
+
+        if (read(ends[0], &go, 1) != 1)
+            return unused;
+        usleep(pause_us);
+        if (write(ends[0], "w", 1) != 1)
+            return unused;
+    }
+}
+
+__attribute__((noinline)) void target_block(void)
+{
+    char byte;
+
+    if (write(ends[1], "g", 1) != 1 || read(ends[1], &byte, 1) != 1)
+        exit(1);
+}
+
+static void idle(void)
+{
+    for (;;) {
+        target_work(3);
+        usleep(pause_us);
+    }
+}
+
+static void block(unsigned times)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, write_later, NULL))
+        exit(1);
+    for (unsigned i = 0; i < times; i++) {
+        target_work(5);
+        target_block();
+        usleep(100000);
+    }
+    idle();
+}
+
+static void hang(void)
+{
+    char byte;
+
+    target_work(5);
+    if (read(ends[0], &byte, 1) == 1)
+        exit(1);
+}
+
+static void jit(void)
+{
+    static const unsigned char code[] = {0x8d, 0x47, 0x01, 0xc3}; /* lea eax, [rdi + 1]; ret */
+    unsigned char *at = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned (*function)(unsigned);
+
+    if (at == MAP_FAILED)
+        exit(1);
+    memcpy(at, code, sizeof(code));
+    mprotect(at, 4096, PROT_READ | PROT_EXEC);
+    function = (unsigned (*)(unsigned))(uintptr_t)at;
+    printf("jit at %p\n", (void *)at);
+    fflush(stdout);
+    for (;;) {
+        sum += function(sum);
+        usleep(pause_us);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const char *mode = argc > 1 ? argv[1] : "idle";
+    unsigned times = argc > 3 ? (unsigned)atoi(argv[3]) : 1;
+
+    if (argc > 2)
+        pause_us = (useconds_t)atoi(argv[2]) * 1000;
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
+        return 1;
+    if (!strcmp(mode, "block"))
+        block(times);
+    else if (!strcmp(mode, "hang"))
+        hang();
+    else if (!strcmp(mode, "jit"))
+        jit();
+    else if (!strcmp(mode, "end")) {
+        for (unsigned i = 0; i < times; i++) {
+            target_work(2);
+            usleep(pause_us);
+        }
+        return 7;
+    }
+    idle();
+}

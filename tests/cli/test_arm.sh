@@ -1,0 +1,126 @@
+#!/bin/bash
+# arm: what makes it take a snapshot, what ends it, what it leaves, what it says.
+. "$(dirname "$0")/arm_lib.sh"
+
+run "a command is recorded from its first instruction to its end"
+"$STALLTRAP" arm --source step --no-decode -o cmd -- ./arm_target end 5 10 >out 2>err
+is "exit status" 0 $?
+has "result" '^wrote cmd\.1\.data$' out
+has "armed line" '^armed: step, user, .* 1 thread; waiting for Ctrl-C or the target.s end$' err
+is "mode of the snapshot" 600 "$(stat -c %a cmd.1.data)"
+perf_reads cmd.1.data
+is "calls of target_leaf that perf decodes" 20 "$(grep -c '=> .* target_leaf+0x0 ' perf.calls)"
+is "the first thing that ran" 1 "$(grep 'branches' perf.calls | head -1 | grep -c '_start+0x0')"
+no_leftovers
+
+run "numbers go on after the highest, nothing is overwritten"
+echo mine >cmd.7.db
+"$STALLTRAP" arm --source step --no-decode -o cmd -- ./arm_target end 1 1 >out 2>err
+has "result" '^wrote cmd\.8\.data$' out
+is "the file that was there" mine "$(cat cmd.7.db)"
+
+run "a command's name is looked up, and exec's failure is told"
+"$STALLTRAP" arm --source step -- no-such-command-anywhere >out 2>err
+is "exit status" 1 $?
+has "message" "cannot run 'no-such-command-anywhere': no such program in PATH" err
+printf '#!/no/such/interpreter\n' >script
+chmod 755 script
+"$STALLTRAP" arm --source step --no-decode -o script -- ./script >out 2>err
+is "exit status" 1 $?
+has "message" "cannot run './script': No such file or directory" err
+is "snapshots of nothing" "" "$(ls script.*.data 2>/dev/null)"
+
+run "SIGUSR2 takes a snapshot and goes on; SIGTERM ends"
+start_target idle 20
+arm --no-decode -o usr -p "$target"
+kill -USR2 "$arm"
+wait_for "the first snapshot" test -e usr.1.data
+kill -USR2 "$arm"
+wait_for "the second snapshot" test -e usr.2.data
+kill -TERM "$arm"
+wait_arm
+is "exit status" 0 $status
+is "snapshots" 2 "$(find . -name 'usr.*.data' | wc -l)"
+alive "$target" || fail "the target did not survive"
+perf_reads usr.2.data
+no_leftovers
+
+run "Ctrl-C takes a snapshot and ends"
+arm --no-decode -o int -p "$target"
+kill -INT "$arm"
+wait_arm
+is "exit status" 0 $status
+has "result" '^wrote int\.1\.data$' out
+alive "$target" || fail "the target did not survive"
+
+run "SIGTERM ends without a snapshot"
+arm --no-decode -o term -p "$target"
+kill -TERM "$arm"
+wait_arm
+is "exit status" 4 $status
+is "snapshots" "" "$(ls term.* 2>/dev/null)"
+no_leftovers
+
+run "a time-out ends"
+begin=$(date +%s%N)
+arm --no-decode -o late -p "$target" --timeout 700ms
+wait_arm
+is "exit status" 4 $status
+has "message" 'nothing fired within 700 ms' err
+[ $(($(date +%s%N) - begin)) -gt 700000000 ] || fail "it ended too early"
+kill "$target"
+
+run "a target that ends makes the last snapshot"
+start_target idle 20
+arm --no-decode -o end -p "$target"
+kill -KILL "$target"
+wait_arm
+is "exit status" 0 $status
+has "result" '^wrote end\.1\.data$' out
+perf_reads end.1.data
+
+run "a target of two processes ends with the second"
+start_target idle 20
+first=$target
+start_target idle 20
+arm --no-decode -o two -p "$first,$target"
+kill -KILL "$first"
+sleep 0.3
+alive "$arm" || fail "arm ended with the first process"
+kill -KILL "$target"
+wait_arm
+is "exit status" 0 $status
+
+run "the actions get the snapshot, run in order, and stop at the first failure"
+"$STALLTRAP" arm --source step --no-decode -o act --then 'echo "1 $STALLTRAP_REASON $STALLTRAP_DATA [${STALLTRAP_DB:-no db}]" >>acts' \
+    --then 'echo 2 >>acts; exit 3' --then 'echo 3 >>acts' -- ./arm_target end 1 1 >out 2>err
+is "exit status" 0 $?
+is "what the actions did" "1 end $work/act.1.data [no db],2," "$(tr '\n' , <acts)"
+has "message" "warning: --then 'echo 2 >>acts; exit 3' failed: exit status 3; the actions behind it do not run" err
+
+run "a quiet recorder says results only, and hardly ever wakes up"
+start_target idle 1000
+arm -q --no-decode -o quiet -p "$target"
+before=$(awk '/^voluntary/ {print $2}' "/proc/$arm/status")
+sleep 2
+after=$(awk '/^voluntary/ {print $2}' "/proc/$arm/status")
+[ $((after - before)) -lt 20 ] || fail "$((after - before)) wake-ups in 2 s"
+kill -INT "$arm"
+wait_arm
+is "its words" "" "$(cat err)"
+kill "$target"
+
+run "code without a file is copied into the snapshot"
+start_target jit 20
+wait_for "the JIT function" grep -q jit target.out
+arm --no-decode -o jit -p "$target"
+kill -INT "$arm"
+wait_arm
+is "exit status" 0 $status
+address=$(sed 's/jit at 0x//' target.out)
+perf report --dump -i jit.1.data >perf.dump 2>/dev/null
+has "the JIT code's mapping" "MMAP2.*\[0x$address" perf.dump
+LC_ALL=C grep -qaP '\x8d\x47\x01\xc3\x00' jit.1.data || fail "the JIT code is not in the snapshot"
+kill "$target"
+
+summary

@@ -1,0 +1,55 @@
+#!/bin/bash
+# snap: finds the arm by its pid or a target's, and answers when the file is whole.
+. "$(dirname "$0")/arm_lib.sh"
+export XDG_RUNTIME_DIR=$work
+
+run "nobody is armed"
+"$STALLTRAP" snap 1 >snap.out 2>snap.err
+is "exit status" 1 $?
+has "message" 'no running .stalltrap arm. of yours has pid 1 or records process 1' snap.err
+
+start_target idle 20
+arm --no-decode -o snap -p "$target"
+for who in "$arm" "$target"; do
+    run "by the pid of $([ "$who" = "$arm" ] && echo the arm || echo its target)"
+    "$STALLTRAP" snap "$who" >snap.out 2>snap.err
+    is "exit status" 0 $?
+    file=$(sed -n 's/^wrote //p' snap.out)
+    [ -s "$file" ] || fail "the file '$file' is not there when snap answers"
+    perf_reads "$file"
+done
+is "the folder of the answer" "$work" "$(dirname "$file")"
+
+run "two arms: the one that is meant must be named"
+other=$arm
+start_target idle 20
+arm --no-decode -o second -p "$target"
+"$STALLTRAP" snap >snap.out 2>snap.err
+is "exit status" 2 $?
+has "message" 'recordings are running: say which' snap.err
+has "list" "^ *$other records process " snap.err
+has "list" "^ *$arm records process $target" snap.err
+"$STALLTRAP" snap "$target" >snap.out 2>snap.err
+is "exit status" 0 $?
+has "answer" "^wrote $work/second\.1\.data$" snap.out
+
+run "an arm that ends removes its socket"
+kill -TERM "$arm"
+wait_arm
+"$STALLTRAP" snap "$target" >snap.out 2>snap.err
+is "exit status" 1 $?
+
+run "snapshots on request count for the exit status"
+kill -TERM "$other"
+arm=$other
+wait_arm
+is "exit status after two snapshots on request" 0 $status
+
+run "wrong use"
+"$STALLTRAP" snap nobody >snap.out 2>snap.err
+is "exit status" 2 $?
+has "message" "PID: 'nobody' is no whole number" snap.err
+"$STALLTRAP" snap 1 2 >snap.out 2>snap.err
+is "exit status" 2 $?
+
+summary

@@ -1,0 +1,132 @@
+#!/bin/bash
+# arm and bad input: a clear message, the right exit status, no half file.
+. "$(dirname "$0")/arm_lib.sh"
+
+# try STATUS MESSAGE OPTION...: arm must end so and leave nothing
+try() {
+    local expected=$1 message=$2 status
+    shift 2
+    timeout -k 5 60 "$STALLTRAP" arm "$@" >out 2>err
+    status=$?
+    is "exit status of arm $*" "$expected" "$status"
+    has "message of arm $*" "$message" err
+    is "stdout of arm $*" "" "$(cat out)"
+    is "files left by arm $*" "" "$(find . -name 'stalltrap.*' -o -name '.stalltrap*')"
+    no_leftovers
+}
+
+# As an ordinary user, who has nothing but their own processes.
+unprivileged=(setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all --no-new-privs)
+[ "$(id -u)" = 0 ] || unprivileged=()
+cp "$STALLTRAP" ./stalltrap-copy
+chmod 755 ./stalltrap-copy
+
+start_target idle 20
+gone=$(sh -c 'echo $$')
+
+run "targets that are not there"
+try 1 "no process $gone: it does not exist or has ended" --source step -p "$gone"
+try 1 "no process is named 'arm_tarket'" --source step --comm arm_tarket
+has "the hint" "there is one named 'arm_target'" err
+try 1 "no cgroup" --source step --cgroup /no/such/cgroup
+try 2 'whom to watch' --source step
+try 2 "-p: 'x' is no whole number" --source step -p x
+try 2 'one target only' --source step -p "$target" --comm arm_target
+
+run "triggers with mistakes in them"
+try 2 "off.?cpu" --source step -p "$target" --on 'offcup>20ms'
+has "the place" '^ *\^' err
+has "the nearest word" "did you mean .offcpu" err
+try 2 "unit" --source step -p "$target" --on 'offcpu>20'
+try 2 "" --source step -p "$target" --on ''
+
+run "options with mistakes in them"
+try 2 "unknown option '--sauce': did you mean '--source'" --sauce step -p "$target"
+try 2 "there is no source 'stepp'" --source stepp -p "$target"
+try 2 "--ring: '4X'" --ring 4X -p "$target"
+try 2 "--timeout: '5' has no unit" --source step -p "$target" --timeout 5
+try 2 "--ready-fd 77" --source step -p "$target" --ready-fd 77
+try 2 "'extra' is no option" --source step -p "$target" extra
+try 3 "source step records user code only" --source step --kernel -p "$target"
+try 3 "cannot trace all processes" --source step -a
+
+run "auto never steps"
+if ! "$STALLTRAP" doctor --json | grep -Eq '"key": "source\.(intel-pt|sample)".*"verdict": "yes"'; then
+    try 3 "--source step" -p "$target"
+fi
+
+run "output that cannot be written"
+try 1 "cannot look for earlier snapshots in '/no/such/folder/'" --source step -p "$target" -o /no/such/folder/x
+try 1 "cannot create a file for '/proc/x.1.data'" --source step -p "$target" -o /proc/x
+try 2 "the prefix of the files is empty" --source step -p "$target" -o ''
+
+run "a full disk: the recording goes on, nothing half-written stays, the exit status tells"
+mkdir full
+unshare -m bash -c '
+    mount -t tmpfs -o size=16k tmpfs full || exit 99
+    "$STALLTRAP" arm --source step --no-decode -o full/x -- ./arm_target end 1 200 >out 2>err
+    echo $? >status
+    find full -type f >left'
+is "exit status" 1 "$(cat status)"
+has "message" 'No space left on device' err
+is "files" "" "$(cat left)"
+is "stdout" "" "$(cat out)"
+
+run "a process of another user, without privilege"
+if [ "$(id -u)" = 0 ]; then
+    mkdir nobody
+    chown 65534 nobody
+    cd nobody || exit 1
+    "${unprivileged[@]}" ../stalltrap-copy arm --source step -p "$target" >../out 2>../err
+    is "exit status" 3 $?
+    has "message" "no permission to record process $target" ../err
+    is "files" "" "$(ls -A .)"
+
+    run "a folder of another user, without privilege"
+    "${unprivileged[@]}" ../arm_target idle 50 &
+    own=$!
+    disown $own
+    started+=("$own")
+    sleep 0.2
+    "${unprivileged[@]}" ../stalltrap-copy arm --source step -p "$own" -o ../x >../out 2>../err
+    is "exit status" 1 $?
+    has "message" "cannot create a file for '../x.1.data': Permission denied" ../err
+
+    run "triggers need BPF: without it, exit 3"
+    "${unprivileged[@]}" ../stalltrap-copy arm --source step -p "$own" --on 'offcpu>20ms' >../out 2>../err
+    is "exit status" 3 $?
+    has "message" 'CAP_BPF' ../err
+    is "files" "" "$(ls -A .)"
+
+    if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
+        run "one's own process, without privilege, is recorded"
+        "${unprivileged[@]}" ../stalltrap-copy arm --source step --no-decode -o own -- ../arm_target end 5 5 >../out 2>../err
+        is "exit status" 0 $?
+        perf_reads own.1.data
+    fi
+    cd ..
+fi
+
+run "a process that ends while it is being armed"
+for i in 1 2 3 4 5; do
+    ./arm_target end "$i" 1 &
+    brief=$!
+    timeout -k 5 30 "$STALLTRAP" arm --source step --no-decode -o brief -p "$brief" >out 2>err
+    status=$?
+    case $status in
+    0) has "result" '^wrote brief\.' out ;;
+    1) has "message" 'ended|no process|has ended|does not exist' err ;;
+    *) fail "exit status $status: $(cat err)" ;;
+    esac
+    wait $brief 2>/dev/null
+done
+no_leftovers
+
+run "the same for watch"
+"$STALLTRAP" watch -p "$target" >out 2>err
+is "exit status" 2 $?
+has "message" 'Name a trigger' err
+"$STALLTRAP" watch -p "$gone" --on "offcpu>1ms" >out 2>err
+is "exit status" 1 $?
+
+summary

@@ -1,0 +1,193 @@
+/* See recording.h. */
+#include "recording.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[64];
+static char path[96];
+static struct pd_writer *writer;
+static struct {
+    uint32_t pid, tid;
+
+    uint64_t time;
+
+    uint32_t cpu, zero;
+
+    uint64_t id;
+} identity;
+
+enum { DUMMY_ID = 7, STALL_ID = 8 };
+
+static void check(int rc, const struct st_error *err)
+{
+    if (rc)
+        fail_msg("%s", err->text);
+}
+
+const char *recording_path(void)
+{
+    return path;
+}
+
+void recording_begin(void)
+{
+    struct perf_event_attr dummy = {.type = PERF_TYPE_SOFTWARE,
+                                    .size = sizeof(dummy),
+                                    .config = PERF_COUNT_SW_DUMMY,
+                                    .sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID |
+                                                   PERF_SAMPLE_TIME | PERF_SAMPLE_CPU,
+                                    .sample_id_all = 1};
+    struct perf_event_attr stall = dummy;
+    uint64_t ids[] = {DUMMY_ID, STALL_ID};
+    struct st_error err = {0};
+
+    stall.config = PERF_COUNT_SW_BPF_OUTPUT;
+    stall.sample_type |= PERF_SAMPLE_RAW;
+    strcpy(folder, "/tmp/recording-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/r.data", folder);
+    check(pd_writer_open(path, false, &writer, &err), &err);
+    check(pd_writer_add_event(writer, &dummy, &ids[0], 1, "dummy:u", &err), &err);
+    check(pd_writer_add_event(writer, &stall, &ids[1], 1, ST_STALL_EVENT_NAME, &err), &err);
+    memset(&identity, 0, sizeof(identity));
+    identity.id = DUMMY_ID;
+}
+
+void recording_end(void)
+{
+    struct st_error err = {0};
+
+    check(pd_writer_commit(writer, &err), &err);
+}
+
+void recording_remove(void)
+{
+    unlink(path);
+    rmdir(folder);
+}
+
+void recording_at(uint64_t time, uint32_t pid, uint32_t tid, uint32_t cpu)
+{
+    identity.time = time;
+    identity.pid = pid;
+    identity.tid = tid;
+    identity.cpu = cpu;
+}
+
+/* A record: words, then a string (NULL: none), then the identity. */
+static void record(uint32_t type, uint16_t misc, const void *words, size_t size, const char *name)
+{
+    union {
+        struct perf_event_header header;
+
+        char bytes[512];
+    } r = {.header = {.type = type, .misc = misc}};
+    size_t at = sizeof(r.header) + size;
+    struct st_error err = {0};
+
+    if (size)
+        memcpy(r.bytes + sizeof(r.header), words, size);
+    if (name) {
+        strcpy(r.bytes + at, name);
+        at += (strlen(name) + 8) & ~(size_t)7;
+    }
+    memcpy(r.bytes + at, &identity, sizeof(identity));
+    r.header.size = (uint16_t)(at + sizeof(identity));
+    check(pd_writer_record(writer, &r.header, &err), &err);
+}
+
+void recording_comm(uint32_t pid, uint32_t tid, const char *name, bool exec)
+{
+    record(PERF_RECORD_COMM, exec ? PERF_RECORD_MISC_COMM_EXEC : 0, (uint32_t[]){pid, tid}, 8, name);
+}
+
+static void task(uint32_t type, uint32_t pid, uint32_t ppid, uint32_t tid, uint32_t ptid)
+{
+    struct {
+        uint32_t ids[4];
+
+        uint64_t time;
+    } words = {{pid, ppid, tid, ptid}, identity.time};
+
+    record(type, 0, &words, sizeof(words), NULL);
+}
+
+void recording_fork(uint32_t pid, uint32_t ppid, uint32_t tid, uint32_t ptid)
+{
+    task(PERF_RECORD_FORK, pid, ppid, tid, ptid);
+}
+
+void recording_exit(uint32_t pid, uint32_t tid)
+{
+    task(PERF_RECORD_EXIT, pid, pid, tid, tid);
+}
+
+void recording_mmap(uint32_t pid, uint64_t address, uint64_t length, uint64_t pgoff, const char *name)
+{
+    struct {
+        uint32_t ids[2];
+
+        uint64_t place[3];
+
+        uint8_t inode[24];
+
+        uint32_t prot, flags;
+    } words = {.ids = {pid, pid}, .place = {address, length, pgoff}, .prot = 5, .flags = 2};
+
+    record(PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, &words, sizeof(words), name);
+}
+
+void recording_switch(bool out, bool preempted)
+{
+    record(PERF_RECORD_SWITCH,
+           (uint16_t)((out ? PERF_RECORD_MISC_SWITCH_OUT : 0) |
+                      (preempted ? PERF_RECORD_MISC_SWITCH_OUT_PREEMPT : 0)),
+           NULL, 0, NULL);
+}
+
+void recording_itrace(uint32_t pid, uint32_t tid)
+{
+    record(PERF_RECORD_ITRACE_START, 0, (uint32_t[]){pid, tid}, 8, NULL);
+}
+
+void recording_lost(uint64_t n)
+{
+    record(PERF_RECORD_LOST, 0, (uint64_t[]){DUMMY_ID, n}, 16, NULL);
+}
+
+static void sample(const void *raw, size_t size)
+{
+    struct pd_made_sample s = {identity.pid, identity.tid, identity.cpu, identity.time, STALL_ID, raw, size};
+    struct st_error err = {0};
+
+    check(pd_writer_sample(writer, 1, &s, &err), &err);
+}
+
+void recording_stall(const struct st_stall_record *r)
+{
+    sample(r, sizeof(*r));
+}
+
+void recording_names(const struct recording_name *names, unsigned n)
+{
+    struct st_symbol_record head = {ST_SYMBOL_MAGIC, ST_STALL_VERSION, (st_u16)n};
+    char bytes[1024];
+    size_t at = sizeof(head);
+
+    memcpy(bytes, &head, sizeof(head));
+    for (unsigned i = 0; i < n; i++) {
+        memcpy(bytes + at, &names[i].address, 8);
+        memcpy(bytes + at + 8, &names[i].start, 8);
+        strcpy(bytes + at + 16, names[i].name);
+        at += 17 + strlen(names[i].name);
+    }
+    sample(bytes, at);
+}

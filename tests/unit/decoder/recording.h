@@ -1,0 +1,43 @@
+/* Makes small perf.data files for tests: side-band records with their identity behind them, stall records, no
+ * trace. */
+#ifndef ST_TEST_RECORDING_H
+#define ST_TEST_RECORDING_H
+
+#include "perfdata/stall_record.h"
+#include "perfdata/writer.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Starts the file recording_path() with a dummy event and the stall event. Fails the test when it cannot. */
+void recording_begin(void);
+
+/* Ends it: it is there then. */
+void recording_end(void);
+
+/* Deletes it. */
+void recording_remove(void);
+
+const char *recording_path(void);
+
+/* Who and when: goes behind every record that follows. */
+void recording_at(uint64_t time, uint32_t pid, uint32_t tid, uint32_t cpu);
+
+void recording_comm(uint32_t pid, uint32_t tid, const char *name, bool exec);
+void recording_fork(uint32_t pid, uint32_t ppid, uint32_t tid, uint32_t ptid);
+void recording_exit(uint32_t pid, uint32_t tid);
+void recording_mmap(uint32_t pid, uint64_t address, uint64_t length, uint64_t pgoff, const char *name);
+void recording_switch(bool out, bool preempted);
+void recording_itrace(uint32_t pid, uint32_t tid);
+void recording_lost(uint64_t n);
+void recording_stall(const struct st_stall_record *record);
+
+/* Names for kernel addresses: {address, start, name} n times. */
+struct recording_name {
+    uint64_t address, start;
+
+    const char *name;
+};
+void recording_names(const struct recording_name *names, unsigned n);
+
+#endif

@@ -1,0 +1,271 @@
+/* The side-band: what perf's records say of threads, processes, switches and rings. */
+#include "recording.h"
+
+#include "decoder/sideband.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct pd_reader *reader;
+static struct dec_images *images;
+static struct dec_sideband *sb;
+
+static int set_up(void **state)
+{
+    (void)state;
+    recording_begin();
+    return 0;
+}
+
+static void read_it(void)
+{
+    struct st_error err = {0};
+
+    recording_end();
+    if (pd_reader_open(recording_path(), &reader, &err) || dec_images_new(NULL, &images, &err) ||
+        dec_sideband_read(reader, images, &sb, &err))
+        fail_msg("%s", err.text);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    dec_sideband_free(sb);
+    sb = NULL;
+    dec_images_free(images);
+    images = NULL;
+    pd_reader_close(reader);
+    reader = NULL;
+    recording_remove();
+    return 0;
+}
+
+static const char *mapped(const struct dec_thread *t, uint64_t time, uint64_t address)
+{
+    const struct dec_mapping *m = dec_space_find(t->process->space, time, address);
+
+    return m ? m->image->name : "nothing";
+}
+
+static void names_over_time(void **state)
+{
+    const struct dec_thread *t;
+
+    (void)state;
+    recording_comm(10, 10, "before", false); /* made up by the recorder: no time */
+    recording_at(2000, 10, 10, 0);
+    recording_comm(10, 10, "later", false);
+    recording_at(1000, 10, 10, 0); /* files are not in the order of time */
+    recording_comm(10, 10, "earlier", false);
+    read_it();
+    t = dec_sideband_thread(sb, 10, -1, 5);
+    assert_non_null(t);
+    assert_string_equal(dec_thread_name(t, 999), "before");
+    assert_string_equal(dec_thread_name(t, 1000), "earlier");
+    assert_string_equal(dec_thread_name(t, 1999), "earlier");
+    assert_string_equal(dec_thread_name(t, 9999), "later");
+    assert_int_equal(sb->first, 1000);
+    assert_int_equal(sb->last, 2000);
+}
+
+static void a_thread_inherits_its_name_and_space(void **state)
+{
+    const struct dec_thread *t;
+
+    (void)state;
+    recording_comm(10, 10, "parent", false);
+    recording_mmap(10, 0x1000, 0x1000, 0, "/bin/one");
+    recording_at(100, 10, 10, 0);
+    recording_fork(10, 10, 11, 10);
+    recording_at(200, 10, 11, 0);
+    recording_exit(10, 11);
+    read_it();
+    t = dec_sideband_thread(sb, 11, -1, 150);
+    assert_non_null(t);
+    assert_string_equal(dec_thread_name(t, 150), "parent");
+    assert_ptr_equal(t->process, dec_sideband_thread(sb, 10, -1, 0)->process);
+    assert_int_equal(t->start, 100);
+    assert_int_equal(t->end, 200);
+    assert_string_equal(mapped(t, 150, 0x1800), "one");
+}
+
+static void a_child_has_a_copy_of_the_space_until_it_executes(void **state)
+{
+    const struct dec_thread *parent, *child;
+
+    (void)state;
+    recording_mmap(10, 0x1000, 0x1000, 0, "/bin/one");
+    recording_at(100, 10, 10, 0);
+    recording_fork(20, 10, 20, 10);
+    recording_at(200, 10, 10, 0);
+    recording_mmap(10, 0x5000, 0x1000, 0, "/lib/late");
+    recording_at(300, 20, 20, 0);
+    recording_comm(20, 20, "two", true);
+    recording_mmap(20, 0x3000, 0x1000, 0, "/bin/two");
+    read_it();
+    parent = dec_sideband_thread(sb, 10, -1, 0);
+    child = dec_sideband_thread(sb, 20, -1, 150);
+    assert_int_equal(child->process->parent_pid, 10);
+    assert_string_equal(mapped(child, 150, 0x1000), "one");
+    assert_string_equal(mapped(child, 250, 0x5000), "nothing");
+    assert_string_equal(mapped(child, 350, 0x1000), "nothing");
+    assert_string_equal(mapped(child, 350, 0x3000), "two");
+    assert_string_equal(mapped(parent, 350, 0x1000), "one");
+    assert_string_equal(mapped(parent, 350, 0x5000), "late");
+    assert_int_equal(child->execs.n, 1);
+    assert_int_equal(child->execs.at[0], 300);
+}
+
+static void a_tid_that_is_used_again_is_another_thread(void **state)
+{
+    (void)state;
+    recording_at(100, 10, 10, 0);
+    recording_fork(20, 10, 20, 10);
+    recording_comm(20, 20, "first", false);
+    recording_at(200, 20, 20, 0);
+    recording_exit(20, 20);
+    recording_at(300, 10, 10, 0);
+    recording_fork(20, 10, 20, 10);
+    recording_comm(20, 20, "second", false);
+    read_it();
+    assert_string_equal(dec_thread_name(dec_sideband_thread(sb, 20, -1, 150), 150), "first");
+    assert_string_equal(dec_thread_name(dec_sideband_thread(sb, 20, -1, 350), 350), "second");
+    assert_ptr_not_equal(dec_sideband_thread(sb, 20, -1, 150)->process,
+                         dec_sideband_thread(sb, 20, -1, 350)->process);
+    assert_int_equal(dec_sideband_thread(sb, 20, -1, 150)->process->end, 200);
+}
+
+static void switches_make_slices_and_times_off_the_cpu(void **state)
+{
+    const struct dec_thread *t;
+
+    (void)state;
+    recording_at(100, 10, 10, 3); /* the thread ran when the recording began */
+    recording_switch(true, false);
+    recording_at(150, 10, 10, 1);
+    recording_switch(false, false);
+    recording_at(180, 10, 10, 1);
+    recording_switch(true, true);
+    recording_at(190, 10, 10, 1);
+    recording_switch(false, false);
+    recording_at(50, 10, 10, 0);
+    recording_comm(10, 10, "t", false);
+    recording_at(250, 10, 10, 0);
+    recording_lost(3);
+    read_it();
+    t = dec_sideband_thread(sb, 10, -1, 0);
+    assert_int_equal(t->slices.n, 3);
+    assert_int_equal(t->slices.at[0].start, 50);
+    assert_int_equal(t->slices.at[0].end, 100);
+    assert_int_equal(t->slices.at[0].cpu, 3);
+    assert_int_equal(t->slices.at[1].start, 150);
+    assert_int_equal(t->slices.at[1].end, 180);
+    assert_int_equal(t->slices.at[1].cpu, 1);
+    assert_int_equal(t->slices.at[2].start, 190);
+    assert_int_equal(t->slices.at[2].end, 250); /* to the end of the recording */
+    assert_int_equal(t->offcpu.n, 2);
+    assert_int_equal(t->offcpu.at[0].start, 100);
+    assert_int_equal(t->offcpu.at[0].end, 150);
+    assert_int_equal(t->offcpu.at[0].preempted, 0);
+    assert_int_equal(t->offcpu.at[1].preempted, 1);
+    assert_int_equal(sb->notices.n, 1);
+    assert_true(sb->notices.at[0].lost);
+    assert_non_null(strstr(sb->notices.at[0].detail, "3"));
+}
+
+static void off_the_cpu_to_the_end(void **state)
+{
+    const struct dec_thread *t;
+
+    (void)state;
+    recording_at(100, 10, 10, 0);
+    recording_switch(true, false);
+    recording_at(100, 10, 11, 0);
+    recording_switch(true, false);
+    recording_at(300, 10, 11, 0);
+    recording_exit(10, 11);
+    recording_at(900, 10, 12, 0);
+    recording_comm(10, 12, "last", false);
+    read_it();
+    t = dec_sideband_thread(sb, 10, -1, 0);
+    assert_int_equal(t->offcpu.n, 1);
+    assert_int_equal(t->offcpu.at[0].end, 900);
+    t = dec_sideband_thread(sb, 11, -1, 0);
+    assert_int_equal(t->offcpu.at[0].end, 300); /* it was dead after that */
+}
+
+static void idle_threads_are_one_a_cpu(void **state)
+{
+    (void)state;
+    recording_at(100, 0, 0, 0);
+    recording_switch(true, false);
+    recording_at(110, 0, 0, 1);
+    recording_switch(true, false);
+    recording_at(120, 0, 0, 0);
+    recording_switch(false, false);
+    read_it();
+    assert_ptr_not_equal(dec_sideband_thread(sb, 0, 0, 0), dec_sideband_thread(sb, 0, 1, 0));
+    assert_string_equal(dec_thread_name(dec_sideband_thread(sb, 0, 1, 0), 0), "swapper/1");
+    assert_int_equal(dec_sideband_thread(sb, 0, 0, 0)->offcpu.n, 1);
+    assert_int_equal(dec_sideband_thread(sb, 0, 0, 0)->offcpu.at[0].end, 120);
+}
+
+static void a_stall_record_is_kept_with_its_thread(void **state)
+{
+    struct st_stall_record r = {
+        .magic = ST_STALL_MAGIC, .version = ST_STALL_VERSION, .kind = ST_STALL_OFFCPU, .pid = 10, .tid = 12};
+    const struct recording_name names[] = {{0xffffffff81000020, 0xffffffff81000000, "schedule"},
+                                           {0xffffffffc0000040, 0xffffffffc0000000, "helper [module]"}};
+
+    (void)state;
+    memset(r.comm, 'x', sizeof(r.comm)); /* a name without an end */
+    recording_at(100, 1, 1, 0);          /* whoever was current: not the stalled thread */
+    recording_stall(&r);
+    recording_names(names, 2);
+    read_it();
+    assert_int_equal(sb->stalls.n, 1);
+    assert_int_equal(sb->stalls.at[0].time, 100);
+    assert_non_null(dec_sideband_thread(sb, 12, -1, 100));
+    assert_string_equal(dec_thread_name(dec_sideband_thread(sb, 12, -1, 100), 100), "xxxxxxxxxxxxxxx");
+    assert_string_equal(dec_sideband_kernel_name(sb, 0xffffffffc0000040)->name, "helper [module]");
+    assert_int_equal(dec_sideband_kernel_name(sb, 0xffffffff81000020)->start, 0xffffffff81000000);
+    assert_null(dec_sideband_kernel_name(sb, 0xffffffff81000021));
+}
+
+static void a_broken_stall_record_is_refused(void **state)
+{
+    struct st_stall_record r = {
+        .magic = ST_STALL_MAGIC, .version = ST_STALL_VERSION, .kstack_n = ST_STALL_KSTACK + 1};
+    struct st_error err = {0};
+
+    (void)state;
+    recording_stall(&r);
+    recording_end();
+    assert_int_equal(pd_reader_open(recording_path(), &reader, &err), 0);
+    assert_int_equal(dec_images_new(NULL, &images, &err), 0);
+    assert_int_equal(dec_sideband_read(reader, images, &sb, &err), ST_EBADFILE);
+    assert_null(sb);
+    assert_non_null(strstr(err.text, recording_path()));
+    assert_non_null(strstr(err.text, "offset 0x"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(names_over_time, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_thread_inherits_its_name_and_space, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_child_has_a_copy_of_the_space_until_it_executes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_tid_that_is_used_again_is_another_thread, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(switches_make_slices_and_times_off_the_cpu, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(off_the_cpu_to_the_end, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(idle_threads_are_one_a_cpu, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_stall_record_is_kept_with_its_thread, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_broken_stall_record_is_refused, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,342 @@
+/* Processes that the recorder starts: the command, the decoder without privilege, the actions; and those it watches. This
+ * program stands in for the decoder: started as `decode IN -o OUT` it does what decoder_main says. */
+#include "recorder/alive.h"
+#include "recorder/child.h"
+#include "recorder/jobs.h"
+#include "recorder/launch.h"
+#include "recorder/loop.h"
+#include "recorder/privileges.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* Copies the first byte of IN; says in OUT what it may do. "F" fails, "H" hangs, anything else is decoded. */
+static int decoder_main(const char *in, const char *out)
+{
+    int from = open(in, O_RDONLY), to;
+    char kind = 0;
+
+    if (from < 0 || read(from, &kind, 1) != 1 || kind == 'F')
+        return 1;
+    if (kind == 'H')
+        pause();
+    to = open(out, O_CREAT | O_EXCL | O_WRONLY, 0600);
+    if (to < 0)
+        return 1;
+    dprintf(to, "caps=%d nnp=%d root_again=%d\n", rec_has_capabilities(), prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0),
+            setuid(geteuid() ? geteuid() : 65534) == 0 && geteuid() == 65534);
+    printf("wrote %s (12,345 calls, 9.8 ms of history)\n", out);
+    return 0;
+}
+
+/* ------------------------------------------------------------------ a folder, and our stdout in a file of it */
+
+struct place {
+    char folder[64];
+
+    int loop, saved;
+
+    char said[4096];
+};
+
+static int set_up(void **state)
+{
+    struct place *p = calloc(1, sizeof(*p));
+
+    strcpy(p->folder, "/tmp/stalltrap-unit.XXXXXX");
+    assert_non_null(mkdtemp(p->folder));
+    p->loop = rec_loop_open(NULL);
+    p->saved = -1;
+    *state = p;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct place *p = *state;
+    char command[128];
+
+    close(p->loop);
+    snprintf(command, sizeof(command), "rm -rf %s", p->folder);
+    assert_int_equal(system(command), 0);
+    free(p);
+    return 0;
+}
+
+static char *path_of(struct place *p, const char *name)
+{
+    static char paths[4][256];
+    static unsigned next;
+    char *path = paths[next++ % 4];
+
+    snprintf(path, 256, "%s/%s", p->folder, name);
+    return path;
+}
+
+static void put(struct place *p, const char *name, const char *text)
+{
+    int fd = open(path_of(p, name), O_CREAT | O_TRUNC | O_WRONLY, 0600);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+}
+
+static const char *get(struct place *p, const char *name)
+{
+    static char text[4096];
+    int fd = open(path_of(p, name), O_RDONLY);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+    if (fd >= 0)
+        close(fd);
+    text[n < 0 ? 0 : n] = '\0';
+    return text;
+}
+
+static void catch_stdout(struct place *p)
+{
+    int fd = open(path_of(p, "stdout"), O_CREAT | O_TRUNC | O_RDWR, 0600);
+
+    fflush(stdout);
+    p->saved = dup(STDOUT_FILENO);
+    dup2(fd, STDOUT_FILENO);
+    close(fd);
+}
+
+static const char *release_stdout(struct place *p)
+{
+    fflush(stdout);
+    dup2(p->saved, STDOUT_FILENO);
+    close(p->saved);
+    snprintf(p->said, sizeof(p->said), "%s", get(p, "stdout"));
+    return p->said;
+}
+
+/* ------------------------------------------------------------------ jobs */
+
+static const char *run_jobs(struct place *p, const struct rec_jobs_config *config, const char *db)
+{
+    struct st_error err = {0};
+    struct rec_jobs *jobs;
+
+    catch_stdout(p);
+    assert_int_equal(rec_jobs_open(p->loop, config, &jobs, &err), 0);
+    assert_int_equal(rec_jobs_add(jobs, path_of(p, "x.1.data"), path_of(p, db), "because", &err), 0);
+    while (rec_jobs_busy(jobs))
+        assert_int_equal(rec_loop_turn(p->loop, &err), 0);
+    rec_jobs_close(jobs);
+    return release_stdout(p);
+}
+
+static void a_snapshot_is_decoded_without_privilege(void **state)
+{
+    struct place *p = *state;
+    char expected[256];
+
+    put(p, "x.1.data", "ok");
+    snprintf(expected, sizeof(expected), "wrote %s, %s (12,345 calls, 9.8 ms of history)\n", path_of(p, "x.1.data"),
+             path_of(p, "x.1.db"));
+    assert_string_equal(run_jobs(p, &(struct rec_jobs_config){.decode = true}, "x.1.db"), expected);
+    assert_string_equal(get(p, "x.1.db"), "caps=0 nnp=1 root_again=0\n");
+}
+
+static void a_folder_that_only_a_capability_opens(void **state)
+{
+    struct place *p = *state;
+    char expected[256];
+    struct stat st;
+
+    put(p, "x.1.data", "ok");
+    if (geteuid() == 0) {
+        assert_int_equal(mkdir(path_of(p, "theirs"), 0755), 0);
+        assert_int_equal(chown(path_of(p, "theirs"), 65534, 65534), 0);
+        assert_false(rec_unprivileged_can_write(path_of(p, "theirs")));
+    } else {
+        assert_int_equal(mkdir(path_of(p, "theirs"), 0755), 0);
+    }
+    assert_true(rec_unprivileged_can_write(p->folder));
+    snprintf(expected, sizeof(expected), "wrote %s, %s (12,345 calls, 9.8 ms of history)\n", path_of(p, "x.1.data"),
+             path_of(p, "theirs/x.1.db"));
+    assert_string_equal(run_jobs(p, &(struct rec_jobs_config){.decode = true}, "theirs/x.1.db"), expected);
+    assert_string_equal(get(p, "theirs/x.1.db"), "caps=0 nnp=1 root_again=0\n");
+    assert_int_equal(stat(path_of(p, "theirs/x.1.db"), &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+}
+
+static void a_decoder_that_fails_leaves_the_snapshot(void **state)
+{
+    static const char *const actions[] = {"printf '%s %s %s' \"$STALLTRAP_REASON\" \"$STALLTRAP_DATA\" \"${STALLTRAP_DB-none}\"\n"};
+    struct place *p = *state;
+    char expected[512];
+
+    put(p, "x.1.data", "F");
+    snprintf(expected, sizeof(expected), "wrote %s\nbecause %s none", path_of(p, "x.1.data"), path_of(p, "x.1.data"));
+    assert_string_equal(
+        run_jobs(p, &(struct rec_jobs_config){.decode = true, .actions = actions, .nactions = 1}, "x.1.db"), expected);
+    assert_string_equal(get(p, "x.1.data"), "F");
+    assert_int_equal(access(path_of(p, "x.1.db"), F_OK), -1);
+}
+
+static void jobs_wait_for_each_other(void **state)
+{
+    static const char *const actions[] = {"printf a", "printf b; test $STALLTRAP_REASON != two", "printf c"};
+    struct place *p = *state;
+    struct rec_jobs_config config = {.actions = actions, .nactions = 3};
+    struct st_error err = {0};
+    struct rec_jobs *jobs;
+
+    catch_stdout(p);
+    assert_int_equal(rec_jobs_open(p->loop, &config, &jobs, &err), 0);
+    assert_int_equal(rec_jobs_add(jobs, "1.data", "1.db", "one", &err), 0);
+    assert_int_equal(rec_jobs_add(jobs, "2.data", "2.db", "two", &err), 0);
+    assert_int_equal(rec_jobs_add(jobs, "3.data", "3.db", "three", &err), 0);
+    while (rec_jobs_busy(jobs))
+        assert_int_equal(rec_loop_turn(p->loop, &err), 0);
+    rec_jobs_close(jobs);
+    assert_string_equal(release_stdout(p), "wrote 1.data\nabcwrote 2.data\nabwrote 3.data\nabc");
+}
+
+static void a_decoder_that_hangs_is_ended(void **state)
+{
+    struct place *p = *state;
+    struct rec_jobs_config config = {.decode = true};
+    struct st_error err = {0};
+    struct rec_jobs *jobs;
+
+    put(p, "x.1.data", "H");
+    assert_int_equal(rec_jobs_open(p->loop, &config, &jobs, &err), 0);
+    assert_int_equal(rec_jobs_add(jobs, path_of(p, "x.1.data"), path_of(p, "x.1.db"), "because", &err), 0);
+    assert_true(rec_jobs_busy(jobs));
+    rec_jobs_close(jobs);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+}
+
+/* ------------------------------------------------------------------ the command */
+
+static void a_command_waits_until_it_may_go(void **state)
+{
+    struct place *p = *state;
+    char command[256];
+    char *argv[] = {"sh", "-c", command, NULL};
+    struct rec_launch l;
+    struct st_error err = {0};
+
+    snprintf(command, sizeof(command), "echo ran >%s; exit 5", path_of(p, "proof"));
+    assert_int_equal(rec_launch_open(&l, argv, &err), 0);
+    usleep(50000);
+    assert_string_equal(get(p, "proof"), "");
+    assert_int_equal(rec_launch_go(&l, &err), 0);
+    assert_int_equal(rec_launch_result(&l, "sh", &err), 0);
+    rec_launch_close(&l);
+    assert_true(wait(NULL) > 0);
+    assert_string_equal(get(p, "proof"), "ran\n");
+}
+
+static void a_command_that_may_not_go_never_ran(void **state)
+{
+    struct place *p = *state;
+    char command[256];
+    char *argv[] = {"sh", "-c", command, NULL};
+    struct rec_launch l;
+
+    snprintf(command, sizeof(command), "echo ran >%s", path_of(p, "proof"));
+    assert_int_equal(rec_launch_open(&l, argv, NULL), 0);
+    rec_launch_close(&l);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_string_equal(get(p, "proof"), "");
+}
+
+static void a_command_that_cannot_be_run(void **state)
+{
+    struct place *p = *state;
+    char script[256];
+    char *missing[] = {"no-such-program-anywhere", NULL}, *folder[] = {p->folder, NULL}, *broken[] = {script, NULL};
+    struct rec_launch l;
+    struct st_error err = {0};
+
+    assert_int_equal(rec_launch_open(&l, missing, &err), ST_EFAIL);
+    assert_string_equal(err.text, "cannot run 'no-such-program-anywhere': no such program in PATH");
+    assert_int_equal(rec_launch_open(&l, folder, &err), ST_EFAIL);
+    snprintf(script, sizeof(script), "%s", path_of(p, "script"));
+    put(p, "script", "#!/no/such/interpreter\n");
+    assert_int_equal(chmod(script, 0700), 0);
+    assert_int_equal(rec_launch_open(&l, broken, &err), 0);
+    assert_int_equal(rec_launch_go(&l, &err), 0);
+    assert_int_equal(rec_launch_result(&l, script, &err), ST_EFAIL);
+    assert_non_null(strstr(err.text, "No such file or directory"));
+    rec_launch_close(&l);
+    assert_true(wait(NULL) > 0);
+}
+
+/* ------------------------------------------------------------------ processes that end */
+
+static int finished(void *ctx, struct st_error *err)
+{
+    (void)err;
+    ++*(int *)ctx;
+    return 7;
+}
+
+static void the_last_process_ends(void **state)
+{
+    struct place *p = *state;
+    pid_t pids[3];
+    struct st_target target = {.kind = ST_TARGET_PIDS, .pids = pids, .npids = 3};
+    struct rec_alive alive = {0};
+    struct st_error err = {0};
+    int ended = 0;
+
+    for (int i = 0; i < 2; i++) {
+        pids[i] = fork();
+        if (!pids[i]) {
+            pause();
+            _exit(0);
+        }
+    }
+    pids[2] = 999999999; /* gone before we looked */
+    assert_int_equal(rec_alive_open(&alive, p->loop, &target, 0, finished, &ended, &err), 0);
+    assert_int_equal(rec_loop_turn(p->loop, &err), 0);
+    kill(pids[0], SIGKILL);
+    assert_int_equal(rec_loop_turn(p->loop, &err), 0);
+    assert_int_equal(ended, 0);
+    kill(pids[1], SIGKILL);
+    assert_int_equal(rec_loop_turn(p->loop, &err), 7);
+    assert_int_equal(ended, 1);
+    rec_alive_close(&alive);
+    while (wait(NULL) > 0)
+        ;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_snapshot_is_decoded_without_privilege, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_folder_that_only_a_capability_opens, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_decoder_that_fails_leaves_the_snapshot, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(jobs_wait_for_each_other, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_decoder_that_hangs_is_ended, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_command_waits_until_it_may_go, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_command_that_may_not_go_never_ran, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_command_that_cannot_be_run, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_last_process_ends, set_up, tear_down),
+    };
+
+    if (argc == 5 && !strcmp(argv[1], "decode") && !strcmp(argv[3], "-o"))
+        return decoder_main(argv[2], argv[4]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
