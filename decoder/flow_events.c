@@ -267,21 +267,27 @@ static int lost_query(struct walk *w)
     return 0;
 }
 
+static int skip_one(struct walk *w)
+{
+    int rc = walk_fetch(w);
+    if (rc)
+        return rc;
+    if (w->held)
+        return lost_event(w);
+    if (w->enabled)
+        return lost_query(w);
+    return w->status & pts_eos ? WALK_END : walk_refused(w, -pte_no_enable);
+}
+
 int walk_skip(struct walk *w)
 {
+    int rc;
     walk_forget(w);
     w->begin = false;
-    for (;;) {
-        int rc = walk_fetch(w);
-        if (rc)
-            return rc;
-        if (w->held)
-            rc = lost_event(w);
-        else if (w->enabled)
-            rc = lost_query(w);
-        else
-            rc = w->status & pts_eos ? WALK_END : walk_refused(w, -pte_no_enable);
-        if (rc != SEARCH)
-            return rc ? rc : walk_ask(w);
-    }
+    do
+        rc = skip_one(w);
+    while (rc == SEARCH);
+    if (rc == WALK_LOST) /* libipt stands where it cannot go on: it would say the same again */
+        return WALK_SYNC;
+    return rc ? rc : walk_ask(w);
 }

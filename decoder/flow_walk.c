@@ -93,8 +93,6 @@ int walk_refused(struct walk *w, int status)
     switch (-status) {
     case pte_eos:
         return WALK_END;
-    case pte_nomem:
-        return st_nomem(w->err, "the decoder");
     case pte_bad_query:
     case pte_bad_retcomp:
     case pte_retstack_empty:
@@ -107,7 +105,7 @@ int walk_refused(struct walk *w, int status)
     case pte_no_enable:
         return walk_gap(w, WALK_SYNC, DEC_GAP_MISMATCH, NULL, "%s at trace offset 0x%llx", why,
                         (unsigned long long)offset);
-    default:
+    default: /* pte_nomem too: libipt's queue of events is full, more than any CPU makes of one place */
         return walk_gap(w, WALK_SYNC, DEC_GAP_BAD_PACKET, NULL, "%s at trace offset 0x%llx", why,
                         (unsigned long long)offset);
     }

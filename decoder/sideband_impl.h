@@ -43,6 +43,9 @@ struct dec_thread *sb_new_thread(struct sb_context *c, int32_t pid, int32_t tid,
 /* The process that has this pid now, made if need be. NULL: no memory. */
 struct dec_process *sb_process(struct sb_context *c, int32_t pid);
 
+/* The process that has this pid now; NULL: never heard of. */
+struct dec_process *sb_find_process(const struct dec_sideband *sb, int32_t pid);
+
 /* A new process takes the pid. NULL: no memory. */
 struct dec_process *sb_new_process(struct sb_context *c, int32_t pid, int32_t parent, uint64_t time);
 

@@ -170,6 +170,17 @@ static int apply_comm(struct sb_context *c, const struct pd_record *r, uint64_t 
     return notice(c, r, time, &exec, err);
 }
 
+/* A new process has a copy of its parent's space, as far as that is known. */
+static int new_process(struct sb_context *c, const struct task_record *m, uint64_t time, struct st_error *err)
+{
+    const struct dec_process *parent = sb_find_process(c->sb, (int32_t)m->ppid);
+    struct dec_process *process = sb_new_process(c, (int32_t)m->pid, (int32_t)m->ppid, time);
+
+    if (!process)
+        return st_nomem(err, "a process");
+    return parent ? dec_space_fork(process->space, parent->space, time, err) : 0;
+}
+
 /* perf makes up FORK records without a time for threads that were there before. */
 static int apply_fork(struct sb_context *c, const struct pd_record *r, uint64_t time, struct st_error *err)
 {
@@ -182,17 +193,15 @@ static int apply_fork(struct sb_context *c, const struct pd_record *r, uint64_t 
         return rc;
     if (!time)
         return sb_thread(c, (int32_t)m->pid, (int32_t)m->tid, 0) ? 0 : st_nomem(err, "a thread");
-    parent = sb_thread(c, (int32_t)m->ppid, (int32_t)m->ptid, 0);
-    if (!parent)
-        return st_nomem(err, "a thread");
-    if (m->pid != m->ppid) {
-        struct dec_process *process = sb_new_process(c, (int32_t)m->pid, (int32_t)m->ppid, time);
-
-        if (!process || dec_space_fork(process->space, parent->process->space, time, err))
-            return st_nomem(err, "a process");
-    }
+    parent = dec_sideband_thread(c->sb, (int32_t)m->ptid, -1, time);
+    if (m->pid != m->ppid)
+        rc = new_process(c, m, time, err);
+    if (rc)
+        return rc;
     thread = sb_new_thread(c, (int32_t)m->pid, (int32_t)m->tid, time);
-    return thread && !sb_name(thread, 0, dec_thread_name(parent, time)) ? 0 : st_nomem(err, "a thread");
+    if (!thread || (parent && sb_name(thread, 0, dec_thread_name(parent, time))))
+        return st_nomem(err, "a thread");
+    return 0;
 }
 
 static int apply_exit(struct sb_context *c, const struct pd_record *r, uint64_t time, struct st_error *err)

@@ -84,12 +84,19 @@ struct dec_process *sb_new_process(struct sb_context *c, int32_t pid, int32_t pa
     return process;
 }
 
+struct dec_process *sb_find_process(const struct dec_sideband *sb, int32_t pid)
+{
+    for (size_t i = sb->processes.n; i-- > 0;)
+        if (sb->processes.at[i]->pid == pid)
+            return sb->processes.at[i];
+    return NULL;
+}
+
 struct dec_process *sb_process(struct sb_context *c, int32_t pid)
 {
-    for (size_t i = c->sb->processes.n; i-- > 0;)
-        if (c->sb->processes.at[i]->pid == pid)
-            return c->sb->processes.at[i];
-    return sb_new_process(c, pid, -1, 0);
+    struct dec_process *process = sb_find_process(c->sb, pid);
+
+    return process ? process : sb_new_process(c, pid, -1, 0);
 }
 
 static struct dec_thread *add_thread(struct sb_context *c, struct dec_tid *entry, struct dec_process *process,

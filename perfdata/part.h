@@ -43,7 +43,7 @@ struct pd_part {
 struct pd_cursor {
     uint64_t at;
 
-    uint64_t before; /* the record before `at`; 0: there is none */
+    uint64_t before; /* the last record before `at` of a type that is known; UINT64_MAX: there is none */
 
     size_t copy, block;
 };

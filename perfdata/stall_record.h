@@ -22,14 +22,14 @@ typedef unsigned short st_u16;
 #define ST_STALL_MAGIC   0x31545453u /* "STT1": a struct st_stall_record */
 #define ST_SYMBOL_MAGIC  0x31595453u /* "STY1": a struct st_symbol_record */
 #define ST_META_MAGIC    0x314d5453u /* "STM1": a struct st_meta_record */
-#define ST_CODE_MAGIC    0x31435453u /* "STC1": a struct st_code_record */
+#define ST_VDSO_MAGIC    0x31565453u /* "STV1": a struct st_vdso_record */
 #define ST_STALL_VERSION 1
 
 /* The event's name in the perf.data attribute (HEADER_EVENT_DESC) of the samples that hold these records. */
 #define ST_STALL_EVENT_NAME "stalltrap:stall"
 
 /* The name of a second event, a dummy with raw data, of the samples that hold what else belongs to a
- * snapshot: struct st_meta_record, struct st_code_record. (perf prints the data of bpf-output samples in
+ * snapshot: struct st_meta_record, struct st_vdso_record. (perf prints the data of bpf-output samples in
  * full, of others not.) */
 #define ST_META_EVENT_NAME "stalltrap:meta"
 
@@ -183,25 +183,21 @@ struct st_meta_record {
     st_u16 n;
 };
 
-/* Bytes of executable memory that no file holds (vdso, JIT, deleted file, other mount namespace), copied at
- * the snapshot, a sample of the same event. A large mapping takes several records. The name (as in its MMAP2
- * record, NUL-terminated, name_size bytes with padding to 8) and then `size` bytes of code follow. */
-struct st_code_record {
+/* The bytes of a vdso, which no file holds, copied at the snapshot: a sample of ST_META_EVENT_NAME. `size` bytes, an ELF
+ * image, follow. One that several processes share is written once, for one of them. (Other code without a file lies
+ * in files of its own beside the snapshot, and the MMAP2 records name those.) */
+struct st_vdso_record {
     st_u32 magic;
 
     st_u16 version;
 
-    st_u16 name_size;
+    st_u16 reserved;
 
     st_u32 pid;
 
     st_u32 size;
 
-    st_u64 address; /* of the first byte here */
-
-    st_u64 start; /* of the mapping */
-
-    st_u64 pgoff; /* of the mapping in its file, as in its MMAP2 record */
+    st_u64 address; /* it is mapped at, in that process */
 };
 
 #endif

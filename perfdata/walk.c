@@ -25,10 +25,10 @@ static void blame_before(const struct walk *w, struct st_error *err)
 {
     struct perf_event_header before;
 
-    if (!err || !w->cursor.before)
+    if (!err || w->cursor.before == UINT64_MAX)
         return;
     memcpy(&before, w->part->map + w->cursor.before, sizeof(before));
-    st_hint(err, "the record before it, at offset 0x%" PRIx64 ": %s (%u), may have a wrong size %u",
+    st_hint(err, "the record before, at offset 0x%" PRIx64 ": %s (%u), may have a wrong size %u",
             w->cursor.before, pd_record_name(before.type), before.type, before.size);
 }
 
@@ -136,7 +136,7 @@ static int walk_part(struct walk *w, struct st_error *err)
     uint64_t end = w->part->end < w->part->size ? w->part->end : w->part->size;
     struct pd_span span;
 
-    w->cursor = (struct pd_cursor){.at = w->part->start};
+    w->cursor = (struct pd_cursor){.at = w->part->start, .before = UINT64_MAX};
     w->bad = 0;
     while (w->cursor.at < end) {
         int rc = pd_part_span(w->part, w->cursor.at, &span, err);
@@ -148,7 +148,8 @@ static int walk_part(struct walk *w, struct st_error *err)
         rc = walk_span(w, &span, err);
         if (rc)
             return rc;
-        w->cursor.before = w->cursor.at;
+        if (pd_record_name(span.header.type)[0] != '?')
+            w->cursor.before = w->cursor.at;
         w->cursor.at = span.next;
     }
     return check_end(w, err);

@@ -17,7 +17,10 @@ static void set_name(struct rec_map *map, const char *name)
     size_t len = strlen(name);
 
     map->deleted = len > sizeof(mark) && !strcmp(name + len - (sizeof(mark) - 1), mark);
-    snprintf(map->name, sizeof(map->name), "%s", *name ? name : "//anon");
+    /* As the kernel's records call it, which know nothing of names by PR_SET_VMA_ANON_NAME. */
+    if (!*name || !strncmp(name, "[anon:", 6))
+        name = "//anon";
+    snprintf(map->name, sizeof(map->name), "%s", name);
 }
 
 /* Returns whether the line is a whole one. */

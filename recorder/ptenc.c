@@ -147,12 +147,14 @@ void ptenc_time(struct ptenc *e, uint64_t tsc)
 {
     flush_tnt(e);
     e->time = tsc;
-    put_tsc(e);
+    if (!e->enabled && e->since_psb >= e->psb_period)
+        put_psb(e, 0);
+    else
+        put_tsc(e);
 }
 
 void ptenc_enable(struct ptenc *e, uint64_t ip, enum ptenc_mode mode)
 {
-    maybe_psb(e, 0);
     e->mode = mode;
     e->enabled = true;
     put_mode(e);

@@ -67,7 +67,8 @@ static inline bool ptenc_enabled(const struct ptenc *e)
     return e->enabled;
 }
 
-/* The time of what follows, in TSC ticks: a TSC packet. Times must not go backwards. */
+/* The time of what follows, in TSC ticks: a TSC packet; at first, and whenever it is due while not enabled, a
+ * PSB+. Times must not go backwards. */
 void ptenc_time(struct ptenc *e, uint64_t tsc);
 
 /* The newest time told, 0 when none. */
@@ -76,8 +77,8 @@ static inline uint64_t ptenc_last_time(const struct ptenc *e)
     return e->time;
 }
 
-/* User code goes on at ip: MODE.Exec, TIP.PGE. The first time, and when it is due, a PSB+ comes before it.
- * Must not be called while enabled. */
+/* User code goes on at ip: MODE.Exec, TIP.PGE. Must not be called while enabled, nor before ptenc_time() at
+ * first. */
 void ptenc_enable(struct ptenc *e, uint64_t ip, enum ptenc_mode mode);
 
 /* The instruction that just ran left user code (SYSCALL): TIP.PGD without an address. No-op while not

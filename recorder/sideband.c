@@ -121,7 +121,8 @@ static bool is_covered(const struct rec_sideband *sb, pid_t tid)
     return false;
 }
 
-/* Attaches to the threads of `pid` that are not covered yet. Returns how many there were; of a process that has ended none. */
+/* Attaches to the threads of `pid` that are not covered yet. Returns how many there were; of a process that
+ * has ended none. */
 static int attach_new_threads(struct rec_sideband *sb, pid_t pid, struct st_error *err)
 {
     pid_t *tids = NULL;

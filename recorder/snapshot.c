@@ -144,6 +144,15 @@ static int write_switch(struct snap *s, const struct rec_switch *sw, struct st_e
     return pd_writer_record(s->w, &record.header, err);
 }
 
+static int write_stored(struct snap *s, const struct perf_event_header *record, struct st_error *err)
+{
+    const struct rec_mmap2_record *map = (const struct rec_mmap2_record *)record;
+
+    if (record->type == PERF_RECORD_MMAP2 && record->size > sizeof(*map) + sizeof(struct rec_trailer))
+        return snap_write_map(s, map, err);
+    return pd_writer_record(s->w, record, err);
+}
+
 /* The kernel's records and the source's own switches, both in order, into one order. */
 static int write_sideband(struct snap *s, const struct rec_stored *list, size_t n, struct st_error *err)
 {
@@ -155,7 +164,7 @@ static int write_sideband(struct snap *s, const struct rec_stored *list, size_t 
         if (k < c->switches.n && (i == n || c->switches.at[k].time < list[i].time))
             rc = write_switch(s, &c->switches.at[k++], err);
         else
-            rc = pd_writer_record(s->w, list[i++].record, err);
+            rc = write_stored(s, list[i++].record, err);
     }
     return rc;
 }
@@ -182,7 +191,7 @@ static int write_all(struct snap *s, const struct rec_stored *list, size_t n, st
     if (!rc)
         rc = snap_write_names(s, list, n, err);
     if (!rc)
-        rc = snap_write_code(s, list, n, err);
+        rc = snap_write_vdsos(s, err);
     if (!rc)
         rc = write_sideband(s, list, n, err);
     if (!rc)
@@ -198,14 +207,21 @@ int rec_snapshot_write(const struct rec_snapshot *in, const char *path, struct s
     int rc = rec_store_sorted(in->store, &list, &n, err);
 
     if (!rc)
+        rc = snap_list_processes(&s, list, n, err);
+    if (!rc)
         rc = pd_writer_open(path, false, &s.w, err);
     if (!rc) {
+        snap_copy_code(&s, path);
         rc = write_all(&s, list, n, err);
         if (rc)
             pd_writer_abort(s.w);
         else
             rc = pd_writer_commit(s.w, err);
     }
+    if (rc)
+        rec_code_files_abort(&s.code);
+    rec_code_files_free(&s.code);
+    st_vec_free(&s.pids);
     free(list);
     return rc;
 }

@@ -54,7 +54,8 @@ struct rec_snapshot {
     size_t nwarnings;
 };
 
-/* The attribute of the bpf-output event that carries the stall records: trg_output_attr's, with REC_SAMPLE_TYPE. */
+/* The attribute of the bpf-output event that carries the stall records: trg_output_attr's, with
+ * REC_SAMPLE_TYPE. */
 void rec_snapshot_stall_attr(struct perf_event_attr *attr);
 
 /* Writes `path`. ST_EFAIL: cannot be written, or is there already; nothing stands under the name that was not

@@ -1,4 +1,6 @@
-/* Executable memory that no file holds: struct st_code_record. */
+/* Code that no file holds under its name: the vdso into the snapshot (struct st_vdso_record), the rest beside
+ * it. */
+#include "base/log.h"
 #include "base/vec.h"
 #include "recorder/perf_record.h"
 #include "recorder/proc_maps.h"
@@ -8,16 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    PIECE = 32 * 1024,
-    MOST_CODE = 64 << 20, /* bytes of one snapshot */
-    MOST_VDSO = 64 * 1024,
-};
+enum { MOST_VDSO = 32 * 1024 };
 
 struct vdso {
-    size_t size;
+    struct st_vdso_record head;
 
-    char *bytes;
+    char bytes[MOST_VDSO];
 };
 
 struct copier {
@@ -27,84 +25,56 @@ struct copier {
 
     int memory;
 
-    size_t left; /* of MOST_CODE */
-
     bool failed; /* in memory or in writing */
 
-    ST_VEC(struct vdso) vdsos; /* written already */
-
-    char raw[sizeof(struct st_code_record) + PATH_MAX + 8 + PIECE];
+    ST_VEC(struct vdso *) vdsos; /* written already */
 };
 
-static bool all_zero(const char *bytes, size_t size)
+/* Whether these bytes were written for another process. */
+static bool is_known(const struct copier *c, const struct vdso *v)
 {
-    return size == 0 || (bytes[0] == 0 && !memcmp(bytes, bytes + 1, size - 1));
+    for (size_t i = 0; i < c->vdsos.n; i++)
+        if (c->vdsos.at[i]->head.size == v->head.size &&
+            !memcmp(c->vdsos.at[i]->bytes, v->bytes, v->head.size))
+            return true;
+    return false;
 }
 
-static int copy_piece(struct copier *c, const struct rec_map *map, uint64_t from, struct st_error *err)
+static int write_vdso(struct copier *c, const struct rec_map *map, struct st_error *err)
 {
-    size_t name_size = (strlen(map->name) + 8) & ~(size_t)7;
-    char *code = c->raw + sizeof(struct st_code_record) + name_size;
-    size_t want = map->end - from < PIECE ? map->end - from : PIECE;
-    size_t got = rec_proc_read(c->memory, from, code, want);
-    struct st_code_record head = {
-        .magic = ST_CODE_MAGIC,
-        .version = ST_STALL_VERSION,
-        .name_size = (st_u16)name_size,
-        .pid = (st_u32)c->pid,
-        .size = (st_u32)got,
-        .address = from,
-        .start = map->start,
-        .pgoff = map->pgoff,
-    };
+    struct vdso *v = calloc(1, sizeof(*v));
+    size_t size = map->end - map->start;
 
-    if (all_zero(code, got))
-        return 0;
-    memcpy(c->raw, &head, sizeof(head));
-    memset(c->raw + sizeof(head), 0, name_size);
-    memcpy(c->raw + sizeof(head), map->name, strlen(map->name));
-    c->left -= got < c->left ? got : c->left;
-    return snap_write_sample(c->s, SNAP_META, c->raw, sizeof(head) + name_size + got, err);
-}
-
-/* Whether these bytes were written for another process. Notes them when not. */
-static int known_vdso(struct copier *c, const struct rec_map *map, struct st_error *err)
-{
-    struct vdso v = {.size = map->end - map->start};
-    bool known = false;
-
-    if (v.size > MOST_VDSO)
-        return 1;
-    v.bytes = malloc(v.size);
-    if (!v.bytes)
+    if (!v)
         return st_nomem(err, "a copy of the vdso");
-    if (rec_proc_read(c->memory, map->start, v.bytes, v.size) != v.size)
-        known = true; /* nothing to write */
-    for (size_t i = 0; !known && i < c->vdsos.n; i++)
-        known = c->vdsos.at[i].size == v.size && !memcmp(c->vdsos.at[i].bytes, v.bytes, v.size);
-    if (known || st_vec_push(&c->vdsos, v)) {
-        free(v.bytes);
-        return known ? 1 : st_nomem(err, "a copy of the vdso");
+    v->head = (struct st_vdso_record){
+        .magic = ST_VDSO_MAGIC,
+        .version = ST_STALL_VERSION,
+        .pid = (st_u32)c->pid,
+        .size = (st_u32)size,
+        .address = map->start,
+    };
+    if (size > MOST_VDSO || rec_proc_read(c->memory, map->start, v->bytes, size) != size || is_known(c, v)) {
+        free(v);
+        return 0;
     }
-    return 0;
+    if (st_vec_push(&c->vdsos, v)) {
+        free(v);
+        return st_nomem(err, "a copy of the vdso");
+    }
+    return snap_write_sample(c->s, SNAP_META, v, sizeof(v->head) + size, err);
 }
 
-static int copy_map(void *ctx, const struct rec_map *map, struct st_error *err)
+static int look_at(void *ctx, const struct rec_map *map, struct st_error *err)
 {
     struct copier *c = ctx;
-    int rc = 0;
+    int rc = strcmp(map->name, "[vdso]") ? 0 : write_vdso(c, map, err);
 
-    if (!strcmp(map->name, "[vsyscall]") || rec_map_findable(map))
-        return 0;
-    if (!strcmp(map->name, "[vdso]"))
-        rc = known_vdso(c, map, err);
-    for (uint64_t at = map->start; !rc && at < map->end && c->left; at += PIECE)
-        rc = copy_piece(c, map, at, err);
-    c->failed = rc < 0;
-    return c->failed ? rc : 0;
+    c->failed = rc != 0;
+    return rc;
 }
 
-static int copy_process(struct copier *c, pid_t pid, struct st_error *err)
+static int copy_vdso(struct copier *c, pid_t pid, struct st_error *err)
 {
     int rc;
 
@@ -112,9 +82,57 @@ static int copy_process(struct copier *c, pid_t pid, struct st_error *err)
     c->memory = rec_proc_memory(pid);
     if (c->memory < 0)
         return 0; /* it ended */
-    rc = rec_proc_maps(pid, copy_map, c, err);
+    rc = rec_proc_maps(pid, look_at, c, err);
     close(c->memory);
-    return c->failed ? rc : 0; /* that its mappings cannot be read any more is no failure */
+    return c->failed ? rc : 0;
+}
+
+int snap_write_vdsos(struct snap *s, struct st_error *err)
+{
+    struct copier c = {.s = s};
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < s->pids.n; i++)
+        rc = copy_vdso(&c, s->pids.at[i], err);
+    for (size_t i = 0; i < c.vdsos.n; i++)
+        free(c.vdsos.at[i]);
+    st_vec_free(&c.vdsos);
+    return rc;
+}
+
+/* A snapshot without them is better than none: what is missing becomes gaps. */
+void snap_copy_code(struct snap *s, const char *path)
+{
+    struct st_error err = {0};
+    int rc = rec_code_files_open(&s->code, path, &err);
+
+    for (size_t i = 0; !rc && i < s->pids.n; i++)
+        rc = rec_code_files_add(&s->code, s->pids.at[i], &err);
+    if (!rc)
+        return;
+    rec_code_files_abort(&s->code);
+    st_log_warn("code without a file could not be copied, its calls will be missing: %s", err.text);
+}
+
+int snap_write_map(struct snap *s, const struct rec_mmap2_record *map, struct st_error *err)
+{
+    const struct rec_code_file *copy = rec_code_files_find(&s->code, map);
+    const struct rec_trailer *trailer =
+        (const struct rec_trailer *)((const char *)map + map->header.size) - 1;
+    uint64_t buffer[(sizeof(*map) + PATH_MAX + 8 + sizeof(*trailer)) / 8] = {0};
+    struct rec_mmap2_record *to = (struct rec_mmap2_record *)buffer;
+    size_t name;
+
+    if (!copy)
+        return pd_writer_record(s->w, &map->header, err);
+    memcpy(to, map, sizeof(*map));
+    to->pgoff = copy->pgoff + (map->addr - copy->start);
+    name = strnlen(copy->path, PATH_MAX - 1);
+    memcpy(to->filename, copy->path, name);
+    name = (name + 8) & ~(size_t)7;
+    memcpy((char *)to->filename + name, trailer, sizeof(*trailer));
+    to->header.size = (uint16_t)(offsetof(struct rec_mmap2_record, filename) + name + sizeof(*trailer));
+    return pd_writer_record(s->w, &to->header, err);
 }
 
 static int by_pid(const void *a, const void *b)
@@ -135,40 +153,21 @@ static pid_t process_of(const struct perf_event_header *record)
     return 0;
 }
 
-/* The processes that the side-band tells of. */
-static int each_process(struct copier *c, const struct rec_stored *list, size_t n, struct st_error *err)
+int snap_list_processes(struct snap *s, const struct rec_stored *list, size_t n, struct st_error *err)
 {
-    ST_VEC(pid_t) pids = {0};
-    int rc = 0;
+    size_t kept = 0;
 
-    for (size_t i = 0; !rc && i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         pid_t pid = process_of(list[i].record);
 
-        if (pid && st_vec_push(&pids, pid))
-            rc = st_nomem(err, "the list of processes");
+        if (pid && st_vec_push(&s->pids, pid))
+            return st_nomem(err, "the list of processes");
     }
-    if (!rc && pids.n)
-        qsort(pids.at, pids.n, sizeof(*pids.at), by_pid);
-    for (size_t i = 0; !rc && i < pids.n; i++)
-        if (i == 0 || pids.at[i] != pids.at[i - 1])
-            rc = copy_process(c, pids.at[i], err);
-    st_vec_free(&pids);
-    return rc;
-}
-
-int snap_write_code(struct snap *s, const struct rec_stored *list, size_t n, struct st_error *err)
-{
-    struct copier *c = calloc(1, sizeof(*c));
-    int rc;
-
-    if (!c)
-        return st_nomem(err, "a copy of code without a file");
-    c->s = s;
-    c->left = MOST_CODE;
-    rc = each_process(c, list, n, err);
-    for (size_t i = 0; i < c->vdsos.n; i++)
-        free(c->vdsos.at[i].bytes);
-    st_vec_free(&c->vdsos);
-    free(c);
-    return rc;
+    if (s->pids.n)
+        qsort(s->pids.at, s->pids.n, sizeof(*s->pids.at), by_pid);
+    for (size_t i = 0; i < s->pids.n; i++)
+        if (!kept || s->pids.at[i] != s->pids.at[kept - 1])
+            s->pids.at[kept++] = s->pids.at[i];
+    s->pids.n = kept;
+    return 0;
 }

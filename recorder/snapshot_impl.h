@@ -2,7 +2,10 @@
 #ifndef ST_RECORDER_SNAPSHOT_IMPL_H
 #define ST_RECORDER_SNAPSHOT_IMPL_H
 
+#include "base/vec.h"
 #include "perfdata/writer.h"
+#include "recorder/code_files.h"
+#include "recorder/perf_record.h"
 #include "recorder/snapshot.h"
 
 /* The events' places in the file. */
@@ -16,6 +19,10 @@ struct snap {
     uint64_t ids[SNAP_EVENTS]; /* one of each event, for records made here */
 
     uint64_t time; /* of samples made here: the end of the freeze */
+
+    ST_VEC(pid_t) pids; /* that the side-band tells of; some have ended */
+
+    struct rec_code_files code;
 };
 
 /* snapshot_meta.c: how the snapshot came about. */
@@ -24,8 +31,17 @@ int snap_write_meta(struct snap *s, struct st_error *err);
 /* snapshot_names.c: the names of the kernel addresses that the stall records in `list` hold. */
 int snap_write_names(struct snap *s, const struct rec_stored *list, size_t n, struct st_error *err);
 
-/* snapshot_code.c: executable memory that no file holds. */
-int snap_write_code(struct snap *s, const struct rec_stored *list, size_t n, struct st_error *err);
+/* snapshot_code.c: the processes that the side-band in `list` tells of, into s->pids. */
+int snap_list_processes(struct snap *s, const struct rec_stored *list, size_t n, struct st_error *err);
+
+/* Copies code that is not to be found under its name to files beside the snapshot `path`. */
+void snap_copy_code(struct snap *s, const char *path);
+
+/* The vdsos of the processes. */
+int snap_write_vdsos(struct snap *s, struct st_error *err);
+
+/* An MMAP2 record, with the name of the copy where there is one. */
+int snap_write_map(struct snap *s, const struct rec_mmap2_record *map, struct st_error *err);
 
 /* snapshot_files.c: the build ids of the files, for the header. */
 int snap_write_build_ids(struct snap *s, const struct rec_stored *list, size_t n, struct st_error *err);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The N of "NAME.N.data" or "NAME.N.db", else 0. */
+/* The N of "NAME.N.data", "NAME.N.db" or "NAME.N.code", else 0. */
 static unsigned long number_of(const char *file, const char *name, size_t len)
 {
     unsigned long n;
@@ -17,7 +17,7 @@ static unsigned long number_of(const char *file, const char *name, size_t len)
     if (strncmp(file, name, len) != 0 || file[len] != '.' || !isdigit((unsigned char)file[len + 1]))
         return 0;
     n = strtoul(file + len + 1, &end, 10);
-    if (strcmp(end, ".data") != 0 && strcmp(end, ".db") != 0)
+    if (strcmp(end, ".data") != 0 && strcmp(end, ".db") != 0 && strcmp(end, ".code") != 0)
         return 0;
     return n;
 }

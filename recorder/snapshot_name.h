@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 
-/* The number behind the highest N of PREFIX.N.data, PREFIX.N.db that are there (1 where none is). ST_EFAIL
- * when the folder cannot be read. */
+/* The number behind the highest N of PREFIX.N.data, PREFIX.N.db, PREFIX.N.code that are there (1 where none
+ * is). ST_EFAIL when the folder cannot be read. */
 int rec_snapshot_next(const char *prefix, unsigned *n, struct st_error *err);
 
 /* Whether files can be created there: says now what would otherwise be found out at the first trap. */

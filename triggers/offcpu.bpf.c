@@ -7,6 +7,7 @@
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 #define CLOCK_MONOTONIC 1
+#define EBUSY           16
 #define ONGOING         1ull /* bit of thread.off: told as ongoing */
 #define RUNNING         2ull /* thread.off: not off, or not in a way that counts; 0: not seen yet */
 #define HOLD_LOOK_NS    50000000ull
@@ -38,6 +39,8 @@ struct thread {
 
     st_u32 emit; /* a record in `pending` waits for the thread's user stack */
 
+    st_u32 timer_ready;
+
     st_u64 ktime_offset; /* bpf_ktime_get_ns() - clock, when the timer was armed */
 
     st_u64 seq; /* of the record that told it as ongoing */
@@ -55,8 +58,12 @@ struct thread {
 
 const volatile struct offcpu_config offcpu;
 
+/* The kernel allocates a timer without taking locks, so it may be done where the run queue's lock is held. */
+const volatile st_u32 make_timers_anywhere;
+
 st_u64 threshold_ns;
 st_u64 hold_until_ktime; /* nothing fires before */
+st_u32 timers_missing;   /* threads that the last run of offcpu_adopt left without a timer */
 st_u32 broken_places;    /* this kernel's per-CPU section is not as BTF tells */
 
 /* Zeros (an array of bytes: the skeleton does not know struct pending). */
@@ -85,14 +92,26 @@ static __always_inline struct thread *thread_at(const st_u32 *slot)
 
 static int on_timer(void *map, st_u32 *key, struct thread *t);
 
+/* Allocates, and may fail for want of memory: from 6.18 quite easily, when many are made at once. */
+static __always_inline void make_timer(struct thread *t)
+{
+    long rc = bpf_timer_init(&t->timer, &threads, CLOCK_MONOTONIC);
+
+    if (rc && rc != -EBUSY) /* busy: it was made for another thread in this slot */
+        return;
+    t->timer_ready = !bpf_timer_set_callback(&t->timer, on_timer);
+}
+
 /* Callback first clears `armed`, then looks at `off`; a thread that leaves its CPU first sets `off`, then
  * looks at `armed`: both by atomic exchange, so one of them always sees the other. */
 static __always_inline int arm(struct thread *t, st_u64 ns)
 {
-    int rc;
+    long rc;
 
     if (__sync_lock_test_and_set(&t->armed, 1))
         return 0;
+    if (!t->timer_ready && make_timers_anywhere)
+        make_timer(t);
     rc = bpf_timer_start(&t->timer, ns, 0);
     if (rc) {
         t->armed = 0;
@@ -169,19 +188,19 @@ static __always_inline bool fires(st_u64 ktime)
     return ktime >= hold_until_ktime;
 }
 
-/* `off` is from before the wait's end, `now` the same clock. */
+/* `took` is by the switch clock; a stall that was told keeps the start that was told. */
 static __always_inline void fill_ended(struct pending *p, struct thread *t, struct task_struct *task,
-                                       st_u64 took, bool was_told)
+                                       st_u64 took, st_u64 told_start)
 {
     struct st_stall_record *r = &p->r;
     st_u64 ktime = bpf_ktime_get_ns();
     long bytes;
 
-    base_record(r, t, was_told ? ST_STALL_COMPLETION : fires(ktime) ? ST_STALL_FIRED : 0);
-    r->seq = was_told ? t->seq : __sync_fetch_and_add(&last_seq, 1) + 1;
-    r->start_ktime = ktime - took;
+    base_record(r, t, told_start ? ST_STALL_COMPLETION : fires(ktime) ? ST_STALL_FIRED : 0);
+    r->seq = told_start ? t->seq : __sync_fetch_and_add(&last_seq, 1) + 1;
+    r->start_ktime = told_start ? told_start : ktime - took;
     r->end_ktime = ktime;
-    r->measured_ns = took;
+    r->measured_ns = ktime - r->start_ktime;
     name_thread(r, task);
     if (t->waker && t->state &&
         !r->waker_ctx) { /* woken before the threshold: that part is known without its stack */
@@ -262,7 +281,7 @@ static __always_inline struct pending *new_pending(st_u32 slot)
 /* A wait over the threshold has ended: `task` is about to run. The timer goes off as soon as interrupts are
  * on, when the thread is current, still on its way out of the kernel. */
 static __noinline void tell_ended(struct thread *t, st_u32 slot, struct task_struct *task, st_u64 took,
-                                  bool was_told)
+                                  st_u64 told_start)
 {
     struct pending *p = new_pending(slot);
 
@@ -270,11 +289,11 @@ static __noinline void tell_ended(struct thread *t, st_u32 slot, struct task_str
         p = cleared_scratch();
         if (!p)
             return;
-        fill_ended(p, t, task, took, was_told);
+        fill_ended(p, t, task, took, told_start);
         write_record(OUTPUT_SCRATCH, 0, &p->r);
         return;
     }
-    fill_ended(p, t, task, took, was_told);
+    fill_ended(p, t, task, took, told_start);
     __sync_lock_test_and_set(&t->emit, 1);
     t->armed = 1;
     if (bpf_timer_start(&t->timer, 0, 0)) {
@@ -490,7 +509,7 @@ static __always_inline void enters(struct thread *t, st_u32 slot, struct task_st
         return;
     }
     off = __sync_lock_test_and_set(&t->off, RUNNING);
-    tell_ended(t, slot, next, took, off & ONGOING);
+    tell_ended(t, slot, next, took, off & ONGOING ? (off & ~ONGOING) + t->ktime_offset : 0);
     if (offcpu.worst)
         threshold_ns = took + 1;
 }
@@ -559,6 +578,10 @@ int offcpu_adopt(struct bpf_iter__task *ctx)
     adopt(task);
     slot = bpf_task_storage_get(&slots, task, NULL, 0);
     t = thread_at(slot);
+    if (t && !t->timer_ready)
+        make_timer(t);
+    if (t && !t->timer_ready)
+        __sync_fetch_and_add(&timers_missing, 1);
     if (!t || follow.newborn || !task->__state || task->__state & NEVER_COUNTS || task->on_cpu)
         return 0;
     if (*(volatile st_u64 *)&t->off || !counts(t, task, task->__state))

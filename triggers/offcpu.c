@@ -52,6 +52,7 @@ static int configure_places(struct offcpu_bpf *bpf, struct st_error *err)
         return rc;
     bpf->rodata->preempt_count_place = places.preempt_count;
     bpf->rodata->current_task_place = places.current_task;
+    bpf->rodata->make_timers_anywhere = places.nolock;
     bpf->rodata->wake_up_start = places.wake_up;
     bpf->rodata->wake_up_end = places.wake_up_end;
     return 0;
@@ -199,21 +200,37 @@ static ssize_t run_iterator(struct bpf_program *prog, pid_t tid, void *buf, size
     return n < 0 ? n : (ssize_t)got;
 }
 
-static int offcpu_start(struct trg_state *s, struct st_error *err)
+/* Threads that are there already. The kernel may not have had memory for all of their timers at once: then
+ * again. */
+static int adopt_threads(struct trg_state *s, struct st_error *err)
 {
     char nothing[16];
+
+    for (int attempt = 0; attempt < 50; attempt++) {
+        ssize_t n;
+
+        s->bpf->bss->timers_missing = 0;
+        n = run_iterator(s->bpf->progs.offcpu_adopt, 0, nothing, sizeof(nothing));
+        if (n < 0)
+            return trg_bpf_failed((int)n, "cannot walk the kernel's list of threads", err);
+        if (s->bpf->bss->broken_places)
+            return st_fail(err, ST_ECANNOT,
+                           "this kernel keeps its per-CPU variables elsewhere than its BTF tells");
+        if (!s->bpf->bss->timers_missing)
+            return 0;
+        usleep(1000);
+    }
+    return st_fail(err, ST_EFAIL, "the kernel had no memory for the timers of %u threads",
+                   s->bpf->bss->timers_missing);
+}
+
+static int offcpu_start(struct trg_state *s, struct st_error *err)
+{
     int rc = offcpu_bpf__attach(s->bpf);
-    ssize_t n;
 
     if (rc)
         return trg_bpf_failed(rc, "cannot attach the BPF programs of 'offcpu'", err);
-    n = run_iterator(s->bpf->progs.offcpu_adopt, 0, nothing, sizeof(nothing));
-    if (n < 0)
-        return trg_bpf_failed((int)n, "cannot walk the kernel's list of threads", err);
-    if (s->bpf->bss->broken_places)
-        return st_fail(err, ST_ECANNOT,
-                       "this kernel keeps its per-CPU variables elsewhere than its BTF tells");
-    return 0;
+    return adopt_threads(s, err);
 }
 
 /* ---- what the kernel side cannot see ---- */

@@ -114,6 +114,7 @@ int trg_find_places(struct trg_places *places, struct st_error *err)
     if (!btf)
         return st_fail_errno(err, ST_ECANNOT, "cannot read the kernel's BTF (/sys/kernel/btf/vmlinux)");
     rc = find_all(btf, places, err);
+    places->nolock = btf__find_by_name_kind(btf, "bpf_map_kmalloc_nolock", BTF_KIND_FUNC) > 0;
     find_function("try_to_wake_up", &places->wake_up, &places->wake_up_end);
     btf__free(btf);
     return rc;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@ enum {
     WAKE_AGAIN_US = 1000,
     START_PATIENCE = 100 * 1000 * 1000, /* ns */
     SOCKET = 3,
+    BATCH = 64,
 };
 
 /* A signal that comes between a look at `woken` and wait(2) would be slept over: the handler starts a timer
@@ -73,6 +75,17 @@ static void dodge_oom(void)
     close(fd);
 }
 
+/* A thread takes a descriptor, a process another. */
+static void want_descriptors(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit))
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 /* Nothing of arm's stays open here: its perf events, sockets and files end with it. */
 static void settle(struct step_helper *h)
 {
@@ -95,6 +108,7 @@ static void settle(struct step_helper *h)
     fcntl(h->sock, F_SETOWN, getpid());
     fcntl(h->sock, F_SETFL, O_ASYNC);
     dodge_oom();
+    want_descriptors();
 }
 
 static void answer(struct step_helper *h, enum step_message_kind kind, const struct st_error *err)
@@ -218,8 +232,33 @@ static void all_gone(struct step_helper *h)
     take_commands(h, true);
 }
 
+struct stopped {
+    pid_t tid;
+
+    int status;
+};
+
+/* Waits for one thread, and takes all that have stopped too: the kernel looks through them in the same order
+ * every time, and the first ones, let go at once, would starve the last. Returns how many; 0: nobody is left;
+ * negative: woken. */
+static int wait_for_stops(const struct step_helper *h, struct stopped *list)
+{
+    int n = 0;
+
+    list[0].tid = waitpid(-1, &list[0].status, __WALL);
+    if (list[0].tid < 0)
+        return errno == ECHILD ? 0 : -1;
+    n = 1;
+    if (HASH_COUNT(h->threads) < 2)
+        return n;
+    while (n < BATCH && (list[n].tid = waitpid(-1, &list[n].status, __WALL | WNOHANG)) > 0)
+        n++;
+    return n;
+}
+
 _Noreturn void step_helper_main(struct step_helper *h)
 {
+    struct stopped stopped[BATCH];
     struct st_error err = {0};
 
     settle(h);
@@ -231,18 +270,16 @@ _Noreturn void step_helper_main(struct step_helper *h)
     answer(h, STEP_MSG_ATTACH, NULL);
     woken = 1;
     for (;;) {
-        int status;
-        pid_t tid;
+        int n;
 
         if (woken)
             on_woken(h);
-        tid = waitpid(-1, &status, __WALL);
-        if (tid > 0) {
-            step_on_wait(h, tid, status);
-            if (h->start_deadline)
-                answer_start(h);
-        } else if (errno == ECHILD) {
+        n = wait_for_stops(h, stopped);
+        for (int i = 0; i < n; i++)
+            step_on_wait(h, stopped[i].tid, stopped[i].status);
+        if (!n)
             all_gone(h);
-        }
+        else if (h->start_deadline)
+            answer_start(h);
     }
 }

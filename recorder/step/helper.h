@@ -22,6 +22,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/user.h>
+
+#define HASH_NONFATAL_OOM 1 /* a failed HASH_ADD leaves hh.tbl NULL */
 #include <uthash.h>
 
 /* How a thread was last resumed, so what its next stop can be. */
@@ -31,7 +33,22 @@ enum step_run {
     STEP_RUN_TO_SYSCALL, /* stands at a system call instruction, stops at the kernel's entry */
     STEP_RUN_IN_SYSCALL, /* in the kernel, stops at the exit */
     STEP_RUN_TO_BREAK,   /* a repeated string instruction, stops behind it */
+    STEP_RUN_UNSEEN,     /* a restartable sequence, stops where it is left */
     STEP_RUN_STOPPED,    /* group-stop (SIGSTOP and its like) */
+};
+
+enum {
+    STEP_BREAKS = 4,     /* debug registers */
+    STEP_SEQUENCES = 64, /* restartable sequences a process */
+};
+
+/* A restartable sequence. */
+struct step_sequence {
+    uint64_t before; /* the instruction that arms it; from there on the thread must not be stopped */
+
+    uint64_t exit[STEP_BREAKS];
+
+    unsigned nexits;
 };
 
 struct step_proc {
@@ -40,6 +57,12 @@ struct step_proc {
     unsigned threads;
 
     bool sigtrap_ignored; /* by the program's wish; the kernel cannot know it while we step (sigtrap.c) */
+
+    uint32_t rseq_watch; /* steps for which restartable sequences are still looked for */
+
+    unsigned nsequences;
+
+    struct step_sequence sequences[STEP_SEQUENCES];
 
     struct step_code code;
 
@@ -86,6 +109,10 @@ struct step_thread {
         entered; /* when, perf clock ns; a system call that we made to restart counts from its first entry */
 
     bool timeout_changed; /* step_remake() shortened the time-out in a register */
+
+    uint64_t rseq; /* the address of its rseq area, once it was looked for */
+
+    uint64_t rseq_abort; /* != 0: it stands in a sequence and goes on at this address */
 
     uint64_t vsyscall_return; /* != 0: ip is in the vsyscall page, this is where it returns */
 
@@ -209,8 +236,19 @@ void step_leave(struct step_helper *h, struct step_thread *t);
  * is to be seen. */
 void step_resume(struct step_helper *h, struct step_thread *t, int sig);
 
-/* Takes the breakpoint back, if one is set. The thread is stopped. */
+/* Takes the breakpoints back, if any are set. The thread is stopped. */
 void step_clear_break(struct step_thread *t);
+
+/* ---- rseq.c ---- */
+
+/* Something that no instruction explains happened to the thread. */
+void step_rseq_suspect(struct step_thread *t);
+
+/* While proc->rseq_watch: the thread went from `before` to t->ip; learns whether that armed a sequence. */
+void step_rseq_look(struct step_thread *t, uint64_t before);
+
+/* The sequence that the instruction at ip arms, or NULL. */
+const struct step_sequence *step_rseq_at(const struct step_thread *t, uint64_t ip);
 
 /* ---- signal.c ---- */
 
@@ -242,7 +280,7 @@ void step_hide_trap_flag(struct step_thread *t, uint64_t address);
 void step_sigtrap_handler(struct step_thread *t, uint64_t sp);
 
 /* It is at the exit of system call t->nr. */
-void step_sigtrap_after(struct step_thread *t, int64_t result);
+void step_sigtrap_after(struct step_thread *t, const struct user_regs_struct *regs);
 
 /* It will not be stepped any more. */
 void step_sigtrap_end(struct step_thread *t);

@@ -18,13 +18,18 @@ static bool set_debug_register(const struct step_thread *t, unsigned n, uint64_t
     return !ptrace(PTRACE_POKEUSER, t->tid, offset, value);
 }
 
-/* DR7 bit 0 enables the breakpoint in DR0; zero type and length bits: on execution (SDM volume 3, "Debug
+/* DR7 bit 2n enables the breakpoint in DRn; zero type and length bits: on execution (SDM volume 3, "Debug
  * Registers"). */
-static bool set_break(struct step_helper *h, struct step_thread *t, uint64_t ip)
+static bool set_breaks(struct step_helper *h, struct step_thread *t, const uint64_t *ip, unsigned n)
 {
-    if (h->no_breaks)
-        return false;
-    t->break_set = set_debug_register(t, 0, ip) && set_debug_register(t, 7, 1);
+    uint64_t enable = 0;
+    bool ok = !h->no_breaks;
+
+    for (unsigned i = 0; ok && i < n; i++) {
+        ok = set_debug_register(t, i, ip[i]);
+        enable |= 1ull << (2 * i);
+    }
+    t->break_set = ok && set_debug_register(t, 7, enable);
     if (!t->break_set && errno != ESRCH)
         h->no_breaks = true;
     return t->break_set;
@@ -41,13 +46,24 @@ void step_clear_break(struct step_thread *t)
  */
 static bool run_to_break(struct step_helper *h, struct step_thread *t)
 {
-    uint64_t count;
+    uint64_t count, end = t->ip + t->insn.length;
 
     errno = 0;
     count = (uint64_t)ptrace(PTRACE_PEEKUSER, t->tid, offsetof(struct user_regs_struct, rcx), 0);
     if (errno || (uint32_t)count < REP_WORTH_A_BREAK)
         return false;
-    return set_break(h, t, t->ip + t->insn.length);
+    return set_breaks(h, t, &end, 1);
+}
+
+/* At an instruction that arms a restartable sequence: goes through it unseen. */
+static bool run_through(struct step_helper *h, struct step_thread *t)
+{
+    const struct step_sequence *s = t->proc->nsequences ? step_rseq_at(t, t->ip) : NULL;
+
+    if (!s || !set_breaks(h, t, s->exit, s->nexits))
+        return false;
+    step_leave(h, t);
+    return true;
 }
 
 static void note_vsyscall(struct step_thread *t)
@@ -59,19 +75,17 @@ static void note_vsyscall(struct step_thread *t)
         step_code_read(&t->proc->code, regs.rsp, &t->vsyscall_return, sizeof(t->vsyscall_return));
 }
 
-static void go(struct step_helper *h, struct step_thread *t, enum __ptrace_request how, enum step_run run,
-               int sig)
+static void go(struct step_thread *t, enum __ptrace_request how, enum step_run run, int sig)
 {
-    (void)h;
     t->run = run;
     ptrace(how, t->tid, 0, (long)sig);
 }
 
 /* With a signal that has a handler, one step stops at the handler's first instruction. */
-static void go_to_handler(struct step_helper *h, struct step_thread *t, int sig)
+static void go_to_handler(struct step_thread *t, int sig)
 {
     t->check = true;
-    go(h, t, PTRACE_SINGLESTEP, STEP_RUN_STEP, sig);
+    go(t, PTRACE_SINGLESTEP, STEP_RUN_STEP, sig);
 }
 
 void step_resume(struct step_helper *h, struct step_thread *t, int sig)
@@ -79,21 +93,23 @@ void step_resume(struct step_helper *h, struct step_thread *t, int sig)
     struct step_code *code = &t->proc->code;
 
     if (!t->recording) {
-        go(h, t, PTRACE_CONT, STEP_RUN_FREE, sig);
+        go(t, PTRACE_CONT, STEP_RUN_FREE, sig);
         return;
     }
     t->insn = *step_code_at(code, t->ip, t->mode);
     if (sig && step_signal_action(t->tid, sig) == STEP_SIG_CAUGHT) {
-        go_to_handler(h, t, sig);
+        go_to_handler(t, sig);
     } else if (t->at_restart || (t->insn.kind == STEP_SYSCALL && !step_code_changed(code, t->ip, t->mode))) {
-        go(h, t, PTRACE_SYSCALL, STEP_RUN_TO_SYSCALL, sig);
-    } else if (t->insn.kind == STEP_REP && !sig && run_to_break(h, t)) {
-        go(h, t, PTRACE_CONT, STEP_RUN_TO_BREAK, 0);
+        go(t, PTRACE_SYSCALL, STEP_RUN_TO_SYSCALL, sig);
+    } else if (t->insn.kind == STEP_REP && !sig && !t->own_tf && run_to_break(h, t)) {
+        go(t, PTRACE_CONT, STEP_RUN_TO_BREAK, 0);
+    } else if (!sig && !t->own_tf && run_through(h, t)) {
+        go(t, PTRACE_CONT, STEP_RUN_UNSEEN, 0);
     } else {
         if ((t->ip & ~0xfffull) == vsyscall_page)
             note_vsyscall(t);
         if (sig)
             t->check = true;
-        go(h, t, PTRACE_SINGLESTEP, STEP_RUN_STEP, sig);
+        go(t, PTRACE_SINGLESTEP, STEP_RUN_STEP, sig);
     }
 }

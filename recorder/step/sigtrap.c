@@ -74,6 +74,7 @@ void step_sigtrap_handler(struct step_thread *t, uint64_t sp)
      * frame. */
     if (t->mode == PTENC_MODE_64)
         step_hide_trap_flag(t, sp + FRAME_FLAGS);
+    t->own_tf = false;
     if (t->sigtrap_blocked && t->mode == PTENC_MODE_64)
         show_blocked(t, sp + FRAME_MASK);
     if (take_out(t))
@@ -107,14 +108,18 @@ static void after_sigaction(struct step_thread *t)
         t->proc->sigtrap_ignored = action == (uint64_t)(uintptr_t)SIG_IGN;
 }
 
-void step_sigtrap_after(struct step_thread *t, int64_t result)
+void step_sigtrap_after(struct step_thread *t, const struct user_regs_struct *regs)
 {
+    int64_t result = (int64_t)regs->rax;
+
     if (t->mode == PTENC_MODE_64 && t->nr == SYS_rt_sigprocmask && !result)
         after_sigprocmask(t);
-    else if (t->mode == PTENC_MODE_64 && t->nr == SYS_rt_sigreturn)
+    else if (t->mode == PTENC_MODE_64 && t->nr == SYS_rt_sigreturn) {
         t->sigtrap_blocked = take_out(t);
-    else if (take_out(t))
+        t->own_tf = regs->eflags & TF;
+    } else if (take_out(t)) {
         t->sigtrap_blocked = true;
+    }
     if (t->mode == PTENC_MODE_64 && t->nr == SYS_rt_sigaction && !result)
         after_sigaction(t);
 }

@@ -74,6 +74,7 @@ static void enter_handler(struct step_thread *t)
 /* SIGTRAP whose cause must be looked up. */
 static void on_rare_trap(struct step_helper *h, struct step_thread *t, uint64_t ip)
 {
+    bool own_step = t->own_tf;
     siginfo_t info;
 
     if (ptrace(PTRACE_GETSIGINFO, t->tid, 0, &info))
@@ -89,7 +90,10 @@ static void on_rare_trap(struct step_helper *h, struct step_thread *t, uint64_t 
             step_over_syscall(h, t);
         else
             step_walk(h, t, ip);
-        break;
+        if (!own_step)
+            break;
+        on_signal(h, t, SIGTRAP, ip);
+        return;
     case TRAP_BRKPT: /* the end of a system call that was stepped over (arch/x86/kernel/ptrace.c) */
         if (t->at_restart || t->insn.kind == STEP_SYSCALL) {
             step_over_syscall(h, t);
@@ -109,7 +113,7 @@ static void on_trap(struct step_helper *h, struct step_thread *t)
 
     if (!read_ip(t, &ip))
         return;
-    if (t->run == STEP_RUN_STEP && !t->check && ip != t->ip && step_leads_to(t, ip)) {
+    if (t->run == STEP_RUN_STEP && !t->check && !t->own_tf && ip != t->ip && step_leads_to(t, ip)) {
         step_walk(h, t, ip);
         step_resume(h, t, 0);
         return;
@@ -192,6 +196,8 @@ static void on_stop(struct step_helper *h, struct step_thread *t, int status)
     int sig = WSTOPSIG(status), event = status >> 16;
     uint64_t ip = 0;
 
+    if (t->run == STEP_RUN_UNSEEN && read_ip(t, &ip))
+        t->ip = ip;
     switch (event) {
     case 0:
         break;

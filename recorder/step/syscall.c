@@ -248,7 +248,7 @@ static void leave_kernel(struct step_thread *t, const struct user_regs_struct *r
     forget_code(t, regs->rax);
     step_restore_timeout(t);
     step_take_position(t, regs);
-    step_sigtrap_after(t, result_of(t, regs));
+    step_sigtrap_after(t, regs);
     t->nr = -1;
 }
 

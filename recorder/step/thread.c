@@ -65,6 +65,11 @@ static int add_proc(struct step_helper *h, pid_t tid, struct step_proc **proc, s
         p->pid = pid;
         p->sigtrap_ignored = ignores_sigtrap(h, parent);
         HASH_ADD(hh, h->procs, pid, sizeof(p->pid), p);
+        if (!p->hh.tbl) {
+            step_code_close(&p->code);
+            free(p);
+            return st_nomem(err, "a process");
+        }
     }
     p->threads++;
     *proc = p;
@@ -98,6 +103,11 @@ int step_thread_add(struct step_helper *h, pid_t tid, struct step_thread **threa
     t->nr = -1;
     t->switches.fd = -1;
     HASH_ADD(hh, h->threads, tid, sizeof(t->tid), t);
+    if (!t->hh.tbl) {
+        put_proc(h, t->proc);
+        free(t);
+        return st_nomem(err, "a thread");
+    }
     h->shared->live++;
     *thread = t;
     return 0;
@@ -155,6 +165,9 @@ void step_thread_exec(struct step_helper *h, struct step_thread *t, pid_t former
     step_code_close(&t->proc->code);
     if (step_code_open(&t->proc->code, t->tid, NULL))
         t->proc->code.memory = -1;
+    t->proc->nsequences = 0;
+    t->proc->rseq_watch = 0;
+    t->rseq = 0;
     t->own_tf = false;
     t->break_set = false;
     t->sigtrap_blocked = false;

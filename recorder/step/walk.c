@@ -150,6 +150,8 @@ static void encode(struct step_helper *h, struct step_thread *t, uint64_t to)
 
 static void executed(struct step_helper *h, struct step_thread *t, uint64_t to)
 {
+    uint64_t from = t->ip;
+
     if (!ptenc_enabled(&t->enc))
         enter(h, t);
     else if (++t->since_time >= TIME_LOOK)
@@ -158,6 +160,8 @@ static void executed(struct step_helper *h, struct step_thread *t, uint64_t to)
         step_executed(t->tid, t->ip);
     encode(h, t, to);
     t->ip = to;
+    if (t->proc->rseq_watch)
+        step_rseq_look(t, from);
     atomic_store_explicit(&h->shared->steps,
                           atomic_load_explicit(&h->shared->steps, memory_order_relaxed) + 1,
                           memory_order_relaxed);
@@ -201,6 +205,25 @@ static void walk_vsyscall(struct step_helper *h, struct step_thread *t, uint64_t
     step_walk(h, t, to);
 }
 
+/* A restartable sequence that was aborted, or another thread wrote code: as an event that interrupted the
+ * program here and let it go on there. */
+static void walk_unexplained(struct step_helper *h, struct step_thread *t, uint64_t to)
+{
+    uint64_t abort = t->rseq_abort;
+
+    if (!ptenc_enabled(&t->enc))
+        enter(h, t);
+    step_leave(h, t);
+    t->rseq_abort = 0;
+    t->ip = abort ? abort : to;
+    if (!abort) {
+        step_rseq_suspect(t);
+    } else if (to != abort) {
+        look_at(t);
+        step_walk(h, t, to);
+    }
+}
+
 void step_walk(struct step_helper *h, struct step_thread *t, uint64_t to)
 {
     if (t->vsyscall_return) {
@@ -215,10 +238,5 @@ void step_walk(struct step_helper *h, struct step_thread *t, uint64_t to)
     }
     if (to == t->ip || walk_two(h, t, to))
         return;
-    /* Nothing explains it (a restartable sequence that was aborted, another thread that wrote code): as an
-     * event that interrupted the program here and let it go on there. */
-    if (!ptenc_enabled(&t->enc))
-        enter(h, t);
-    step_leave(h, t);
-    t->ip = to;
+    walk_unexplained(h, t, to);
 }

@@ -1,10 +1,10 @@
 /* What the arm tests record: a program that calls known functions and waits in known ways.
  * Usage: arm_target MODE [MS [TIMES]]
  *   idle   sleeps for MS again and again (an idle wait: no stall)
- *   block  reads from a socket into which another thread writes after MS (a stall of MS), TIMES times, then idles
- *   hang   reads from a socket into which nobody writes
- *   end    calls its functions TIMES times, sleeping MS in between, and exits with status 7
- *   jit    calls a function that it wrote into anonymous memory, then as idle */
+ *   block  reads from a socket into which another thread writes after MS (a stall of MS), TIMES times, then
+ * idles hang   reads from a socket into which nobody writes end    calls its functions TIMES times, sleeping
+ * MS in between, and exits with status 7 jit    calls a function that it wrote into anonymous memory and
+ * named in /tmp/perf-PID.map, every MS */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -81,6 +81,20 @@ static void hang(void)
         exit(1);
 }
 
+/* As JIT compilers do for perf. */
+static void name_jit(void *at)
+{
+    char path[64];
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+    f = fopen(path, "w");
+    if (!f)
+        exit(1);
+    fprintf(f, "%lx 4 jitted_successor\n", (unsigned long)at);
+    fclose(f);
+}
+
 static void jit(void)
 {
     static const unsigned char code[] = {0x8d, 0x47, 0x01, 0xc3}; /* lea eax, [rdi + 1]; ret */
@@ -92,6 +106,7 @@ static void jit(void)
     memcpy(at, code, sizeof(code));
     mprotect(at, 4096, PROT_READ | PROT_EXEC);
     function = (unsigned (*)(unsigned))(uintptr_t)at;
+    name_jit(at);
     printf("jit at %p\n", (void *)at);
     fflush(stdout);
     for (;;) {

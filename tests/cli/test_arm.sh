@@ -110,17 +110,34 @@ wait_arm
 is "its words" "" "$(cat err)"
 kill "$target"
 
-run "code without a file is copied into the snapshot"
+run "code without a file, and its names, are copied beside the snapshot: perf decodes it"
 start_target jit 20
 wait_for "the JIT function" grep -q jit target.out
 arm --no-decode -o jit -p "$target"
+sleep 0.3
 kill -INT "$arm"
 wait_arm
 is "exit status" 0 $status
-address=$(sed 's/jit at 0x//' target.out)
-perf report --dump -i jit.1.data >perf.dump 2>/dev/null
-has "the JIT code's mapping" "MMAP2.*\[0x$address" perf.dump
-LC_ALL=C grep -qaP '\x8d\x47\x01\xc3\x00' jit.1.data || fail "the JIT code is not in the snapshot"
+perf_reads jit.1.data
+[ "$(grep -c '=> .* jitted_successor+0x0 ' perf.calls)" -ge 2 ] || fail "perf finds no call of the JIT function"
+is "mode of the folder" 700 "$(stat -c %a jit.1.code)"
+kill "$target"
+rm -f "/tmp/perf-$target.map"
+
+run "a program that was deleted while it runs is copied too"
+cp arm_target doomed
+./doomed idle 20 &
+target=$!
+disown $target
+started+=("$target")
+wait_for "the program to run" grep -q doomed "/proc/$target/comm"
+rm doomed
+arm --no-decode -o doomed -p "$target"
+sleep 0.3
+kill -INT "$arm"
+wait_arm
+perf_reads doomed.1.data
+[ "$(grep -c '=> .* target_leaf+0x0 ' perf.calls)" -ge 3 ] || fail "perf finds no call in the deleted program"
 kill "$target"
 
 summary

@@ -23,6 +23,8 @@ PERF = re.compile(
     r"^\s*(?:\S.*\s)??(?P<pid>-?\d+)/(?P<tid>-?\d+)\s+(?:\[(?P<cpu>-?\d+)\]\s+)?(?:[\d.]+:\s+)?(?P<flags>[a-z]\D*?[a-z)]?(?: \(x\))?)\s+"
     r"(?P<from>[0-9a-f]+) .*? =>\s+(?P<to>[0-9a-f]+)(?: |$)"
 )
+# A sample of another event (the stall records): it has no flags.
+OTHER = re.compile(r"^\s*-?\d+/-?\d+\s+(?:\[-?\d+\]\s+)?(?:[\d.]+:\s+)?0\s+0 \[unknown\] \(\[unknown\]\)\s*$")
 PERF_KINDS = {
     "call": "call", "return": "return", "jmp": "jmp", "jcc": "jcc", "syscall": "syscall", "sysret": "iret", "iret": "iret",
     "int": "syscall", "hw int": "int", "async": None, "tr strt": "start", "tx abrt": "int",
@@ -45,6 +47,8 @@ def perf_line(line):
     """The normal lines of one line of perf script: [(tid, kind, from, to)]."""
     if "instruction trace error" in line:
         return [(thread(re.search(r"\btid (-?\d+)", line)[1], re.search(r"\bcpu (-?\d+)", line)[1]), "gap", 0, 0)]
+    if OTHER.match(line):
+        return []
     m = PERF.match(line)
     if not m:
         raise Bad(line)

@@ -17,48 +17,69 @@ known() { # NAME N PERF-OPTION...: records `nest N`, whose listing must be nest'
     keep "$PTVM_OUT" "$name" data cr
 }
 
-# A ring that has wrapped, copied out twice by signal while the program runs on.
-record_snapshot() {
-    local perf_pid
-    "$bin/nest" 300000000 &
+# Lets nest run on for 0.3 s of its own time.
+let_run() {
+    local -a stat
+    local from=''
+    while :; do
+        read -ra stat <"/proc/$nest_pid/stat"
+        : "${from:=${stat[13]}}"
+        [ "${stat[13]}" -lt $((from + 30)) ] || return 0
+        sleep 0.1
+    done
+}
+
+# attached NAME PERF-OPTION...: a nest that runs on, and `perf record` on it; returns when that records.
+attached() {
+    local name=$1
+    shift
+    "$bin/nest" 2000000000 &
     nest_pid=$!
-    perf --buildid-dir "$bdir" record -q -o "$work/nest-snapshot.data" --snapshot -m,64K -e $pt//u -p "$nest_pid" &
+    rm -f "$work/ctl" "$work/ack"
+    mkfifo "$work/ctl" "$work/ack"
+    perf --buildid-dir "$bdir" record -q -o "$work/$name.data" --control "fifo:$work/ctl,$work/ack" -p "$nest_pid" "$@" >"$work/perf.out" 2>&1 &
     perf_pid=$!
-    sleep 1.5
-    kill -USR2 $perf_pid
-    sleep 0.7
-    kill -USR2 $perf_pid
-    sleep 0.7
-    kill -INT $perf_pid
-    wait $perf_pid || true
+    exec 7>"$work/ctl" 8<>"$work/ack"
+    echo ping >&7
+    read -r -t 60 -u 8 _ || fail "$name: perf record does not answer"
+    let_run
+}
+
+detached() {
+    kill -INT "$perf_pid"
+    wait "$perf_pid" || true
+    exec 7>&- 8<&-
     kill "$nest_pid"
     nest_pid=''
+}
+
+# A ring that has wrapped, copied out twice by signal while the program runs on.
+record_snapshot() {
+    attached nest-snapshot --snapshot -m,64K -e $pt//u
+    kill -USR2 "$perf_pid"
+    let_run
+    kill -USR2 "$perf_pid"
+    let_run
+    detached
     list nest-snapshot cr cr
+    [ -s $work/nest-snapshot.cr ] || fail "nest-snapshot: no calls in it"
     keep "$PTVM_OUT" nest-snapshot data cr
 }
 
-# A file a signal: each part begins with the side-band of what runs already.
+# A file a signal, each with the side-band of what runs already; the last has no AUX data, its ring was not copied out.
 record_switch_output() {
-    local perf_pid part n=0
-    mkdir -p "$work/parts"
-    "$bin/nest" 300000000 &
-    nest_pid=$!
-    perf --buildid-dir "$bdir" record -q -o "$work/parts/part.data" --switch-output --snapshot -m,64K -e $pt//u -p "$nest_pid" 2>/dev/null >&2 &
-    perf_pid=$!
-    sleep 1.5
-    kill -USR2 $perf_pid
-    sleep 0.7
-    kill -INT $perf_pid
-    wait $perf_pid || true
-    kill "$nest_pid"
-    nest_pid=''
-    for part in "$work"/parts/part.data.*; do
+    local part n=0
+    attached part --snapshot --switch-output -m,64K -e $pt//u
+    kill -USR2 "$perf_pid"
+    let_run
+    detached
+    for part in "$work"/part.data.*; do
         n=$((n + 1))
         mv "$part" "$work/nest-switch-$n.data"
         list nest-switch-$n cr cr
         keep "$PTVM_OUT" nest-switch-$n data cr
     done
-    [ $n -gt 0 ] || fail "perf record --switch-output left no file"
+    [ -s $work/nest-switch-1.cr ] || fail "perf record --switch-output left $n files, no calls in the first"
 }
 
 known nest-50 50 -m,4M -e $pt//u

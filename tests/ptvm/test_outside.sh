@@ -12,6 +12,6 @@ for listing in *.cr; do
         { echo "FAILED: $name decodes to something else here"; exit 1; }
     n=$((n + 1))
 done
-[ $n -ge 17 ] || { echo "FAILED: only $n recordings in $1"; exit 1; }
+[ $n -ge 18 ] || { echo "FAILED: only $n recordings in $1"; exit 1; }
 grep -q 'vdso' threads-40.cr || { echo "FAILED: threads-40 made no call into the vdso"; exit 1; }
 echo "$n recordings decode on the host as in the machine"

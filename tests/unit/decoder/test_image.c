@@ -153,10 +153,13 @@ static void perf_s_cache_of_build_ids_is_searched(void **state)
                                         "cache/.build-id/30/313233343536373839616263646566676869"
                                         "6a",
                                         NULL};
-    const char *dirs[] = {in_folder("other"), in_folder("cache")};
+    char other[512], cache[512];
+    const char *dirs[] = {other, cache};
     struct dec_images_options options = {.build_id_dirs = dirs, .nbuild_id_dirs = 2};
     struct dec_images *images;
     (void)state;
+    strcpy(other, in_folder("other"));
+    strcpy(cache, in_folder("cache"));
     make_folders(names);
     make(in_folder("cache/.build-id/30/3132333435363738396162636465666768696a/elf"), ID);
     make(in_folder("lib.so"), ID2); /* the path has another by now */

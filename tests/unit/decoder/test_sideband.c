@@ -98,6 +98,7 @@ static void a_child_has_a_copy_of_the_space_until_it_executes(void **state)
     const struct dec_thread *parent, *child;
 
     (void)state;
+    recording_comm(10, 10, "one", false);
     recording_mmap(10, 0x1000, 0x1000, 0, "/bin/one");
     recording_at(100, 10, 10, 0);
     recording_fork(20, 10, 20, 10);

@@ -114,7 +114,7 @@ static void script_shows_the_stall(void **state)
  */
 static void script_decodes_the_trace(void **state)
 {
-    const char *text = perf(state, "script --itrace=cepd -F tid,event", false);
+    const char *text = perf(state, "script --itrace=cep -F tid,event", false);
 
     assert_int_equal(count(text, "psb"), 1);
     assert_int_equal(count(text, "error"), 0);

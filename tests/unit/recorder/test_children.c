@@ -1,5 +1,6 @@
-/* Processes that the recorder starts: the command, the decoder without privilege, the actions; and those it watches. This
- * program stands in for the decoder: started as `decode IN -o OUT` it does what decoder_main says. */
+/* Processes that the recorder starts: the command, the decoder without privilege, the actions; and those it
+ * watches. This program stands in for the decoder: started as `decode IN -o OUT` it does what decoder_main
+ * says. */
 #include "recorder/alive.h"
 #include "recorder/child.h"
 #include "recorder/jobs.h"
@@ -36,13 +37,15 @@ static int decoder_main(const char *in, const char *out)
     to = open(out, O_CREAT | O_EXCL | O_WRONLY, 0600);
     if (to < 0)
         return 1;
-    dprintf(to, "caps=%d nnp=%d root_again=%d\n", rec_has_capabilities(), prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0),
+    dprintf(to, "caps=%d nnp=%d root_again=%d\n", rec_has_capabilities(),
+            prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0),
             setuid(geteuid() ? geteuid() : 65534) == 0 && geteuid() == 65534);
     printf("wrote %s (12,345 calls, 9.8 ms of history)\n", out);
     return 0;
 }
 
-/* ------------------------------------------------------------------ a folder, and our stdout in a file of it */
+/* ------------------------------------------------------------------ a folder, and our stdout in a file of it
+ */
 
 struct place {
     char folder[64];
@@ -148,8 +151,8 @@ static void a_snapshot_is_decoded_without_privilege(void **state)
     char expected[256];
 
     put(p, "x.1.data", "ok");
-    snprintf(expected, sizeof(expected), "wrote %s, %s (12,345 calls, 9.8 ms of history)\n", path_of(p, "x.1.data"),
-             path_of(p, "x.1.db"));
+    snprintf(expected, sizeof(expected), "wrote %s, %s (12,345 calls, 9.8 ms of history)\n",
+             path_of(p, "x.1.data"), path_of(p, "x.1.db"));
     assert_string_equal(run_jobs(p, &(struct rec_jobs_config){.decode = true}, "x.1.db"), expected);
     assert_string_equal(get(p, "x.1.db"), "caps=0 nnp=1 root_again=0\n");
 }
@@ -169,8 +172,8 @@ static void a_folder_that_only_a_capability_opens(void **state)
         assert_int_equal(mkdir(path_of(p, "theirs"), 0755), 0);
     }
     assert_true(rec_unprivileged_can_write(p->folder));
-    snprintf(expected, sizeof(expected), "wrote %s, %s (12,345 calls, 9.8 ms of history)\n", path_of(p, "x.1.data"),
-             path_of(p, "theirs/x.1.db"));
+    snprintf(expected, sizeof(expected), "wrote %s, %s (12,345 calls, 9.8 ms of history)\n",
+             path_of(p, "x.1.data"), path_of(p, "theirs/x.1.db"));
     assert_string_equal(run_jobs(p, &(struct rec_jobs_config){.decode = true}, "theirs/x.1.db"), expected);
     assert_string_equal(get(p, "theirs/x.1.db"), "caps=0 nnp=1 root_again=0\n");
     assert_int_equal(stat(path_of(p, "theirs/x.1.db"), &st), 0);
@@ -179,14 +182,17 @@ static void a_folder_that_only_a_capability_opens(void **state)
 
 static void a_decoder_that_fails_leaves_the_snapshot(void **state)
 {
-    static const char *const actions[] = {"printf '%s %s %s' \"$STALLTRAP_REASON\" \"$STALLTRAP_DATA\" \"${STALLTRAP_DB-none}\"\n"};
+    static const char *const actions[] = {
+        "printf '%s %s %s' \"$STALLTRAP_REASON\" \"$STALLTRAP_DATA\" \"${STALLTRAP_DB-none}\"\n"};
     struct place *p = *state;
     char expected[512];
 
     put(p, "x.1.data", "F");
-    snprintf(expected, sizeof(expected), "wrote %s\nbecause %s none", path_of(p, "x.1.data"), path_of(p, "x.1.data"));
+    snprintf(expected, sizeof(expected), "wrote %s\nbecause %s none", path_of(p, "x.1.data"),
+             path_of(p, "x.1.data"));
     assert_string_equal(
-        run_jobs(p, &(struct rec_jobs_config){.decode = true, .actions = actions, .nactions = 1}, "x.1.db"), expected);
+        run_jobs(p, &(struct rec_jobs_config){.decode = true, .actions = actions, .nactions = 1}, "x.1.db"),
+        expected);
     assert_string_equal(get(p, "x.1.data"), "F");
     assert_int_equal(access(path_of(p, "x.1.db"), F_OK), -1);
 }
@@ -265,7 +271,8 @@ static void a_command_that_cannot_be_run(void **state)
 {
     struct place *p = *state;
     char script[256];
-    char *missing[] = {"no-such-program-anywhere", NULL}, *folder[] = {p->folder, NULL}, *broken[] = {script, NULL};
+    char *missing[] = {"no-such-program-anywhere", NULL}, *folder[] = {p->folder, NULL},
+         *broken[] = {script, NULL};
     struct rec_launch l;
     struct st_error err = {0};
 

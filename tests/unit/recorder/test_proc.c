@@ -1,4 +1,5 @@
-/* What is read from /proc, /sys and ELF files: mappings, build ids, CPUs, kernel symbols, records made of it. */
+/* What is read from /proc, /sys and ELF files: mappings, build ids, CPUs, kernel symbols, records made of it.
+ */
 #include "recorder/build_id.h"
 #include "recorder/cpus.h"
 #include "recorder/kallsyms.h"
@@ -63,7 +64,9 @@ static struct small_elf make_elf(void)
               .e_phoff = offsetof(struct small_elf, p),
               .e_phentsize = sizeof(Elf64_Phdr),
               .e_phnum = 1},
-        .p = {.p_type = PT_NOTE, .p_offset = offsetof(struct small_elf, n), .p_filesz = sizeof(Elf64_Nhdr) + 24},
+        .p = {.p_type = PT_NOTE,
+              .p_offset = offsetof(struct small_elf, n),
+              .p_filesz = sizeof(Elf64_Nhdr) + 24},
         .n = {.n_namesz = 4, .n_descsz = 20, .n_type = NT_GNU_BUILD_ID},
         .name = "GNU",
     };

@@ -42,24 +42,24 @@ static void add_task(struct rec_store *store, uint32_t type, uint32_t pid, uint3
         struct rec_task_record task;
 
         struct rec_trailer trailer;
-    } r = {.task = {.header = {.type = type, .size = sizeof(r)}, .pid = pid, .tid = tid}, .trailer = {.time = time}};
+    } r = {.task = {.header = {.type = type, .size = sizeof(r)}, .pid = pid, .tid = tid},
+           .trailer = {.time = time}};
 
     assert_int_equal(rec_store_add(store, &r.task.header, time, NULL), 0);
 }
 
 static void add_map(struct rec_store *store, uint32_t pid, uint64_t addr, uint64_t time)
 {
-    struct {
-        struct rec_mmap2_record map;
+    uint64_t buffer[64] = {0};
+    struct rec_mmap2_record *m = (struct rec_mmap2_record *)buffer;
+    struct rec_trailer *trailer = (struct rec_trailer *)(m->filename + 8);
 
-        char name[16];
-
-        struct rec_trailer trailer;
-    } r = {.map = {.header = {.type = PERF_RECORD_MMAP2, .size = sizeof(r)}, .pid = pid, .tid = pid, .addr = addr, .len = 4096},
-           .name = "/lib/x",
-           .trailer = {.time = time}};
-
-    assert_int_equal(rec_store_add(store, &r.map.header, time, NULL), 0);
+    *m = (struct rec_mmap2_record){
+        .header = {.type = PERF_RECORD_MMAP2}, .pid = pid, .tid = pid, .addr = addr, .len = 4096};
+    memcpy(m->filename, "/lib/x", 7);
+    trailer->time = time;
+    m->header.size = (uint16_t)((char *)(trailer + 1) - (char *)buffer);
+    assert_int_equal(rec_store_add(store, &m->header, time, NULL), 0);
 }
 
 static size_t count(const struct rec_store *store, uint32_t type, uint32_t pid)

@@ -1,5 +1,5 @@
-/* The side-band from the kernel's own events: what a target does is told, threads and children included. Needs perf events for
- * one's own processes (kernel.perf_event_paranoid at most 2). */
+/* The side-band from the kernel's own events: what a target does is told, threads and children included.
+ * Needs perf events for one's own processes (kernel.perf_event_paranoid at most 2). */
 #include "recorder/perf_event.h"
 #include "recorder/perf_record.h"
 #include "recorder/sideband.h"
@@ -209,8 +209,9 @@ static bool has_map(const struct recording *r, pid_t pid, const char *part, uint
     for (size_t i = 0; i < r->n; i++) {
         const struct rec_mmap2_record *m = (const struct rec_mmap2_record *)r->list[i].record;
 
-        if (m->header.type == PERF_RECORD_MMAP2 && (!pid || m->pid == (uint32_t)pid) && strstr(m->filename, part) &&
-            (!len || m->len == len) && (!build_id || (m->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID)))
+        if (m->header.type == PERF_RECORD_MMAP2 && (!pid || m->pid == (uint32_t)pid) &&
+            strstr(m->filename, part) && (!len || m->len == len) &&
+            (!build_id || (m->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID)))
             return true;
     }
     return false;
@@ -267,7 +268,8 @@ static void records_carry_time_thread_and_event(void **state)
     for (size_t i = 0; i < r.n; i++) {
         const struct perf_event_header *h = r.list[i].record;
         const struct rec_trailer *t = (const struct rec_trailer *)((const char *)h + h->size) - 1;
-        enum rec_sideband_group which = h->type == PERF_RECORD_SWITCH ? REC_SIDEBAND_SWITCHES : REC_SIDEBAND_STATE;
+        enum rec_sideband_group which =
+            h->type == PERF_RECORD_SWITCH ? REC_SIDEBAND_SWITCHES : REC_SIDEBAND_STATE;
         const struct rec_group *group = rec_sideband_group(r.sideband, which);
         bool known = false;
 
@@ -288,9 +290,7 @@ static void threads_that_are_born_all_the_time(void **state)
 {
     struct recording r;
     struct child c;
-    enum {
-        THREADS = 200
-    };
+    enum { THREADS = 200 };
 
     (void)state;
     start_child(&c);

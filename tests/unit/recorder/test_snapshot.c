@@ -42,8 +42,21 @@ static int fake_freeze(struct rec_source *s, struct rec_freeze *how, struct st_e
 static int fake_rings(struct rec_source *s, const struct rec_ring **rings, size_t *n, struct st_error *err)
 {
     static const struct rec_ring all[] = {
-        {.idx = 0, .tid = 101, .pid = 100, .cpu = -1, .part = {older, newer}, .size = {24, 48}, .offset = 4096, .first_time = 1000},
-        {.idx = 1, .tid = 102, .pid = 100, .cpu = -1, .part = {newer, NULL}, .size = {48, 0}, .first_time = 2000},
+        {.idx = 0,
+         .tid = 101,
+         .pid = 100,
+         .cpu = -1,
+         .part = {older, newer},
+         .size = {24, 48},
+         .offset = 4096,
+         .first_time = 1000},
+        {.idx = 1,
+         .tid = 102,
+         .pid = 100,
+         .cpu = -1,
+         .part = {newer, NULL},
+         .size = {48, 0},
+         .first_time = 2000},
         {.idx = 2, .tid = 103, .pid = 100, .cpu = -1, .first_time = 3000},
     };
 
@@ -63,7 +76,8 @@ static int no_rings(struct rec_source *s, const struct rec_ring **rings, size_t 
     return st_fail(err, ST_EFAIL, "the rings are gone");
 }
 
-static int fake_switches(struct rec_source *s, const struct rec_switch **switches, size_t *n, struct st_error *err)
+static int fake_switches(struct rec_source *s, const struct rec_switch **switches, size_t *n,
+                         struct st_error *err)
 {
     static const struct rec_switch all[] = {
         {.time = 3500, .pid = 100, .tid = 101, .cpu = 1, .out = true, .preempt = true},
@@ -88,10 +102,12 @@ static int fake_resume(struct rec_source *s, struct st_error *err)
     return 0;
 }
 
-static void fake_pt_event(struct rec_source *s, struct perf_event_attr *attr, const char **name, uint64_t *priv, size_t npriv)
+static void fake_pt_event(struct rec_source *s, struct perf_event_attr *attr, const char **name,
+                          uint64_t *priv, size_t npriv)
 {
     (void)s;
-    *attr = (struct perf_event_attr){.size = sizeof(*attr), .type = PMU, .config = 0x2401, .exclude_kernel = 1};
+    *attr =
+        (struct perf_event_attr){.size = sizeof(*attr), .type = PMU, .config = 0x2401, .exclude_kernel = 1};
     *name = "intel_pt//u";
     memset(priv, 0, npriv * sizeof(*priv));
     priv[PD_PT_PMU_TYPE] = PMU;
@@ -142,7 +158,8 @@ struct world {
 
 static void add_stall(struct world *w, uint64_t time)
 {
-    const size_t raw_size = sizeof(struct st_stall_record) + 4; /* the kernel pads so that the whole is a multiple of 8 */
+    const size_t raw_size =
+        sizeof(struct st_stall_record) + 4; /* the kernel pads so that the whole is a multiple of 8 */
     uint64_t buffer[1024] = {0};
     struct rec_sample_head *head = (struct rec_sample_head *)buffer;
     uint32_t size = (uint32_t)raw_size;
@@ -245,7 +262,7 @@ static void capture(struct world *w)
 /* ------------------------------------------------------------------ what came out */
 
 struct found {
-    unsigned auxtrace, info, time_conv, switches, stalls, names, meta, code;
+    unsigned auxtrace, info, time_conv, switches, stalls, names, meta, vdsos;
 
     uint64_t last; /* time of the side-band */
 
@@ -259,7 +276,7 @@ struct found {
 
     char symbols[512];
 
-    struct st_code_record vdso;
+    struct st_vdso_record vdso;
 
     uint64_t vdso_magic;
 
@@ -297,16 +314,11 @@ static void take_names(struct found *f, const char *raw)
     }
 }
 
-static void take_code(struct found *f, const char *raw)
+static void take_vdso(struct found *f, const char *raw)
 {
-    struct st_code_record head;
-
-    memcpy(&head, raw, sizeof(head));
-    f->code++;
-    if (strcmp(raw + sizeof(head), "[vdso]"))
-        return;
-    f->vdso = head;
-    memcpy(&f->vdso_magic, raw + sizeof(head) + head.name_size, 8);
+    f->vdsos++;
+    memcpy(&f->vdso, raw, sizeof(f->vdso));
+    memcpy(&f->vdso_magic, raw + sizeof(f->vdso), 8);
 }
 
 static void take_sample(struct found *f, const struct pd_record *r)
@@ -334,8 +346,8 @@ static void take_sample(struct found *f, const struct pd_record *r)
         for (unsigned i = 0; i < head.n; i++)
             if (!f->pairs[i])
                 f->pairs[i] = '\n';
-    } else if (magic == ST_CODE_MAGIC) {
-        take_code(f, sample.raw);
+    } else if (magic == ST_VDSO_MAGIC) {
+        take_vdso(f, sample.raw);
     }
 }
 
@@ -406,8 +418,11 @@ static void everything_is_in_it(void **state)
     assert_true(f->in_order);
     assert_int_equal(f->stalls, 1);
     assert_memory_equal(&f->stall, &w->stall, sizeof(f->stall));
-    assert_string_equal(f->symbols, "ffffffff81000100=tick+0 ffffffff81000110=tick+10 ffffffff81000220=do_wait+20 ");
-    assert_true(f->vdso.size > 0 && f->vdso.address == f->vdso.start);
+    assert_string_equal(f->symbols,
+                        "ffffffff81000100=tick+0 ffffffff81000110=tick+10 ffffffff81000220=do_wait+20 ");
+    assert_int_equal(f->vdsos, 1);
+    assert_int_equal(f->vdso.pid, getpid());
+    assert_true(f->vdso.size > 0 && f->vdso.size % 4096 == 0);
     assert_memory_equal(&f->vdso_magic, elf, 7);
     expect_pair(f, "reason=trigger");
     expect_pair(f, "trigger=offcpu>20ms");
@@ -489,7 +504,7 @@ static void touch(const char *folder, const char *name)
 
 static void numbers_go_on(void **state)
 {
-    static const char *const names[] = {"p.3.data",   "p.12.db",      "p.13.txt", "p.14.data.old", "p..data",
+    static const char *const names[] = {"p.3.data",   "p.12.db",    "p.13.txt",   "p.14.data.old", "p..data",
                                         "pp.99.data", "p.x99.data", ".p.77.data", "p.-5.data"};
     struct world *w = *state;
     char prefix[128], path[256];

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <sys/epoll.h>
 #include <sys/ptrace.h>
+#include <sys/rseq.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -379,6 +380,41 @@ static int mode_32(void)
     return 0;
 }
 
+/* A restartable sequence that adds to a counter: stopped within, it starts anew, for ever if nobody takes
+ * care. */
+__asm__(".pushsection .text\n"
+        "rseq_add:\n"
+        "lea rseq_add_cs(%rip), %rax\n"
+        "mov %rax, 8(%rdi)\n"
+        "1: mov (%rsi), %rcx\n"
+        "test %rcx, %rcx\n"
+        "js 4f\n"
+        "inc %rcx\n"
+        "mov %rcx, (%rsi)\n"
+        "2: movq $0, 8(%rdi)\n"
+        "4: ret\n"
+        ".long 0x53053053\n" /* RSEQ_SIG */
+        "3: jmp rseq_add\n"
+        ".popsection\n"
+        ".pushsection .data.rel.ro, \"aw\"\n"
+        ".balign 32\n"
+        "rseq_add_cs: .long 0, 0\n"
+        ".quad 1b, 2b - 1b, 3b\n"
+        ".popsection\n");
+void rseq_add(void *area, long *counter);
+
+static int restartable_sequence(void)
+{
+    char *area = (char *)__builtin_thread_pointer() + __rseq_offset;
+    long counter = 0;
+
+    if (!__rseq_size)
+        return 0; /* not registered */
+    for (int i = 0; i < 200; i++)
+        rseq_add(area, &counter);
+    return counter == 200 ? 0 : 1;
+}
+
 static int nothing_more(void)
 {
     return 0;
@@ -438,6 +474,7 @@ PROGRAM_TEST(threads, 5)
 PROGRAM_TEST(children, 3)
 PROGRAM_TEST(changing_code, 1)
 PROGRAM_TEST(mode_32, 1)
+PROGRAM_TEST(restartable_sequence, 1)
 
 static void test_exec_in_thread(void **state)
 {
@@ -503,23 +540,15 @@ static void test_without_ret_compression(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_more),
-        cmocka_unit_test(test_conditional_branches),
-        cmocka_unit_test(test_calls_and_returns),
-        cmocka_unit_test(test_recursion),
-        cmocka_unit_test(test_repeated_strings),
-        cmocka_unit_test(test_flags),
-        cmocka_unit_test(test_signals),
-        cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_system_calls),
-        cmocka_unit_test(test_vsyscall),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_children),
-        cmocka_unit_test(test_exec_in_thread),
-        cmocka_unit_test(test_changing_code),
-        cmocka_unit_test(test_mode_32),
-        cmocka_unit_test(test_command),
-        cmocka_unit_test(test_without_ret_compression),
+        cmocka_unit_test(test_nothing_more),      cmocka_unit_test(test_conditional_branches),
+        cmocka_unit_test(test_calls_and_returns), cmocka_unit_test(test_recursion),
+        cmocka_unit_test(test_repeated_strings),  cmocka_unit_test(test_flags),
+        cmocka_unit_test(test_signals),           cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_system_calls),      cmocka_unit_test(test_vsyscall),
+        cmocka_unit_test(test_threads),           cmocka_unit_test(test_children),
+        cmocka_unit_test(test_exec_in_thread),    cmocka_unit_test(test_changing_code),
+        cmocka_unit_test(test_mode_32),           cmocka_unit_test(test_restartable_sequence),
+        cmocka_unit_test(test_command),           cmocka_unit_test(test_without_ret_compression),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

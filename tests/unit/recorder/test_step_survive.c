@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 enum {
-    WAIT_MS = 300, /* a wait with a time-out; we come and go in the midst of it */
+    WAIT_MS = 600, /* a wait with a time-out; we come and go in the midst of it */
     ATTACH_MS = 60,
     STAY_MS = 60,
     SLACK_MS = 1500, /* the machine may be busy */
@@ -429,6 +429,84 @@ static void test_own_sigtrap(void **state)
 {
     (void)state;
     assert_int_equal(step_through(own_sigtrap), 0);
+}
+
+/* A program that steps itself with the trap flag gets a SIGTRAP an instruction, and none after it cleared the
+ * flag. */
+static int steps_itself(void)
+{
+    struct sigaction action = {.sa_handler = count};
+    int first;
+
+    sigaction(SIGTRAP, &action, NULL);
+    __asm__ volatile("pushfq\n"
+                     "orl $0x100, (%%rsp)\n"
+                     "popfq\n"
+                     "nop\n"
+                     "nop\n"
+                     "nop\n"
+                     "pushfq\n"
+                     "andl $~0x100, (%%rsp)\n"
+                     "popfq\n"
+                     "nop\n" ::
+                         : "memory", "cc");
+    first = seen;
+    getppid();
+    return first == 6 && seen == 6 ? 0 : 10 + first;
+}
+
+static void test_steps_itself(void **state)
+{
+    (void)state;
+    assert_int_equal(step_through(steps_itself), 0);
+}
+
+static _Atomic uint64_t *spun;
+
+static void *spin(void *arg)
+{
+    for (;;)
+        spun[(long)arg]++;
+    return arg;
+}
+
+static int spinning_threads(void)
+{
+    pthread_t t;
+
+    for (long i = 0; i < 4; i++)
+        if (pthread_create(&t, NULL, spin, (void *)i))
+            return 1;
+    return pause();
+}
+
+/* Threads that never wait go on side by side: none starves. */
+static void test_is_fair(void **state)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+    struct harness x;
+    pid_t pid;
+
+    (void)state;
+    spun = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(spun != MAP_FAILED);
+    harness_fork(&x, NULL, spinning_threads);
+    pid = x.child;
+    harness_let_go(&x);
+    sleep_ms(100);
+    harness_arm_pid(&x, &pid);
+    for (int i = 0; i < 4; i++)
+        spun[i] = 0;
+    sleep_ms(700);
+    for (int i = 0; i < 4; i++) {
+        least = spun[i] < least ? spun[i] : least;
+        most = spun[i] > most ? spun[i] : most;
+    }
+    kill(pid, SIGKILL);
+    harness_wait(&x);
+    harness_close(&x);
+    assert_true(least > 10);
+    assert_true(most < least * 4);
 }
 
 static int exits_7(void)
@@ -971,6 +1049,8 @@ int main(void)
         cmocka_unit_test(test_handled_signal),
         cmocka_unit_test(test_restarted_read),
         cmocka_unit_test(test_own_sigtrap),
+        cmocka_unit_test(test_steps_itself),
+        cmocka_unit_test(test_is_fair),
         cmocka_unit_test(test_ends_as_it_would),
         cmocka_unit_test(test_stops_and_continues),
         cmocka_unit_test(test_attaches_to_a_stopped_process),

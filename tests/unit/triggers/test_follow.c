@@ -28,22 +28,26 @@
             skip();                                                                                          \
     } while (0)
 
-/* Blocks in read for 30 ms: the byte comes from a thread of the same process, whose own sleep is idle. */
+/* Blocks in read for 35 ms: the byte comes from a thread of the same process, whose own sleeps are idle. */
 struct blocker {
     int ends[2];
+
+    _Atomic bool asked;
 };
 
 static void *feed(void *arg)
 {
     struct blocker *b = arg;
 
+    while (!b->asked)
+        workload_sleep_ms(1);
     workload_sleep_ms(35);
     return write(b->ends[1], "x", 1) == 1 ? NULL : arg;
 }
 
 static void block_once(struct workload *w)
 {
-    struct blocker b;
+    struct blocker b = {.asked = false};
     pthread_t feeder;
     uint64_t start;
     char byte;
@@ -51,6 +55,7 @@ static void block_once(struct workload *w)
     if (pipe(b.ends) || pthread_create(&feeder, NULL, feed, &b))
         _exit(1);
     start = workload_now();
+    b.asked = true;
     if (read(b.ends[0], &byte, 1) != 1)
         _exit(1);
     if (w)
@@ -428,6 +433,7 @@ static void read_stepped(struct workload *w)
 
     for (int i = 0; i < 5; i++) {
         start = workload_now();
+        w->shared->asked++;
         if (syscall(SYS_read, stepped_pipe[0], &byte, 1) != 1)
             _exit(1);
         workload_end(w, start);
@@ -448,7 +454,7 @@ static void test_a_stepped_thread_that_blocks(void **state)
     assert_int_equal(pipe(stepped_pipe), 0);
     workload_fork(&work, read_stepped);
     watch_start(&w, BLOCKS, &work.pid, 1, NULL, NULL);
-    feeder = workload_feeder(stepped_pipe[1], 40, 5);
+    feeder = workload_feeder(&work, stepped_pipe[1], 40, 5);
     assert_int_equal(ptrace(PTRACE_SEIZE, work.pid, 0, 0), 0);
     assert_int_equal(ptrace(PTRACE_INTERRUPT, work.pid, 0, 0), 0);
     assert_int_equal(waitpid(work.pid, &status, __WALL), work.pid);

@@ -27,17 +27,10 @@
 
 static int ends[2];
 
-/* Reads n bytes that a feeder writes every 40 ms. */
 static void read_bytes(struct workload *w, int n)
 {
-    for (int i = 0; i < n; i++) {
-        uint64_t start = workload_now();
-        char byte;
-
-        if (read(ends[0], &byte, 1) != 1)
-            _exit(1);
-        workload_end(w, start);
-    }
+    for (int i = 0; i < n; i++)
+        workload_read_fed(w, ends[0]);
 }
 
 static void read_ten(struct workload *w)
@@ -80,7 +73,7 @@ static void test_hold(void **state)
     NEEDS_BPF();
     begin(&work, read_ten, &w, BLOCKS, NULL);
     assert_int_equal(trg_hold(w.set, UINT64_MAX, &err), 0);
-    feeder = workload_feeder(ends[1], 40, 10);
+    feeder = workload_feeder(&work, ends[1], 40, 10);
     watch_collect(&w, 4, 3000);
     assert_int_equal(watch_count(&w, 0, ST_STALL_FIRED, 0), 0);
     held = w.records.n;
@@ -107,7 +100,7 @@ static void test_hold_for_a_time(void **state)
     begin(&work, read_ten, &w, BLOCKS, NULL);
     until = workload_now() + 200 * MS;
     assert_int_equal(trg_hold(w.set, 200 * MS, &err), 0);
-    feeder = workload_feeder(ends[1], 40, 10);
+    feeder = workload_feeder(&work, ends[1], 40, 10);
     watch_collect(&w, 10, 3000);
     watch_collect(&w, SIZE_MAX, SETTLE);
     assert_int_equal(watch_count(&w, 0, 0, ST_STALL_COMPLETION), 10);
@@ -159,7 +152,7 @@ static void test_measure_only(void **state)
     (void)state;
     NEEDS_BPF();
     begin(&work, read_ten, &w, BLOCKS, &config);
-    feeder = workload_feeder(ends[1], 40, 10);
+    feeder = workload_feeder(&work, ends[1], 40, 10);
     watch_collect(&w, SIZE_MAX, 700);
     assert_int_equal(w.records.n, 0);
     to = fmemopen(text, sizeof(text), "w");
@@ -180,6 +173,8 @@ static void read_more_and_less(struct workload *w)
 
     if (!pid) {
         for (size_t i = 0; i < sizeof(ms) / sizeof(ms[0]); i++) {
+            while (w->shared->asked <= (int)i)
+                workload_sleep_ms(1);
             workload_sleep_ms(ms[i]);
             if (write(ends[1], "x", 1) != 1)
                 _exit(1);

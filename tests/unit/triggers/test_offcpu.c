@@ -119,21 +119,11 @@ static void describe(const struct watch *w, const struct st_stall_record *r, cha
 
 static int pipe_ends[2];
 
-static __attribute__((noinline)) void wait_for_byte(struct workload *w)
-{
-    uint64_t start = workload_now();
-    char byte;
-
-    if (read(pipe_ends[0], &byte, 1) != 1)
-        _exit(1);
-    workload_end(w, start);
-}
-
 static __attribute__((noinline)) void read_pipe(struct workload *w)
 {
     for (int i = 0; i < TIMES; i++)
-        wait_for_byte(w);
-    __asm__ volatile("" ::: "memory");
+        workload_read_fed(w, pipe_ends[0]);
+    __asm__ volatile("" ::: "memory"); /* no tail call */
 }
 
 static void test_pipe(void **state)
@@ -149,7 +139,7 @@ static void test_pipe(void **state)
     assert_int_equal(pipe(pipe_ends), 0);
     workload_fork(&work, read_pipe);
     watch_start(&w, BLOCKS, &work.pid, 1, NULL, NULL);
-    feeder = workload_feeder(pipe_ends[1], 40, TIMES);
+    feeder = workload_feeder(&work, pipe_ends[1], 40, TIMES);
     workload_go(&work);
     watch_collect(&w, TIMES, 5000);
     watch_collect(&w, SIZE_MAX, SETTLE);
@@ -174,7 +164,6 @@ static void test_pipe(void **state)
         assert_int_equal(w.records.at[i].sample_tid, work.pid);
     }
     describe(&w, watch_first(&w, work.pid, 0, ST_STALL_ONGOING), text, sizeof(text));
-    assert_non_null(strstr(text, "off-CPU 4"));
     assert_non_null(strstr(text, " ms in read, woken by thread "));
     watch_stop(&w);
     workload_wait(&work);
@@ -376,7 +365,7 @@ static void test_own_idle_call(void **state)
     assert_int_equal(pipe(pipe_ends), 0);
     workload_fork(&work, read_pipe);
     watch_start(&w, BLOCKS ",idle=read", &work.pid, 1, NULL, NULL);
-    feeder = workload_feeder(pipe_ends[1], 40, TIMES);
+    feeder = workload_feeder(&work, pipe_ends[1], 40, TIMES);
     workload_go(&work);
     watch_collect(&w, SIZE_MAX, 800);
     assert_int_equal(work.shared->stalls, TIMES);
@@ -495,7 +484,7 @@ static void test_preempted(void **state)
 
 static void read_for_ever(struct workload *w)
 {
-    wait_for_byte(w);
+    workload_read_fed(w, pipe_ends[0]);
     __asm__ volatile("" ::: "memory"); /* no tail call */
 }
 
@@ -533,8 +522,7 @@ static void test_hang(void **state)
         assert_int_equal(end->seq, r->seq);
         assert_true(end->end_ktime > r->now_ktime);
         assert_int_equal(end->waker_tid, getpid());
-        assert_true((int64_t)(end->start_ktime - r->start_ktime) < 100000 &&
-                    (int64_t)(end->start_ktime - r->start_ktime) > -100000);
+        assert_int_equal(end->start_ktime, r->start_ktime);
         watch_collect(&w, SIZE_MAX, SETTLE);
         assert_int_equal(w.records.n, 2);
         watch_stop(&w);
@@ -703,6 +691,7 @@ static void use_32_bit_calls(struct workload *w)
     if (call32(162, (unsigned)(uintptr_t)ts, 0, 0)) /* nanosleep */
         _exit(1);
     start = workload_now();
+    w->shared->asked++;
     if (call32(3, (unsigned)pipe_ends[0], (unsigned)(uintptr_t)low, 1) != 1) /* read */
         _exit(1);
     workload_end(w, start);
@@ -721,7 +710,7 @@ static void test_32_bit_calls(void **state)
     assert_int_equal(pipe(pipe_ends), 0);
     workload_fork(&work, use_32_bit_calls);
     watch_start(&w, BLOCKS, &work.pid, 1, NULL, NULL);
-    feeder = workload_feeder(pipe_ends[1], 100, 1);
+    feeder = workload_feeder(&work, pipe_ends[1], 100, 1);
     workload_go(&work);
     watch_collect(&w, 1, 2000);
     watch_collect(&w, SIZE_MAX, SETTLE);

@@ -90,7 +90,18 @@ void workload_end(struct workload *w, uint64_t start_ns)
         w->shared->stall[i] = (struct workload_stall){start_ns, end, workload_tid()};
 }
 
-pid_t workload_feeder(int fd, int ms, int n)
+__attribute__((noinline)) void workload_read_fed(struct workload *w, int fd)
+{
+    uint64_t start = workload_now();
+    char byte;
+
+    w->shared->asked++;
+    if (read(fd, &byte, 1) != 1)
+        _exit(1);
+    workload_end(w, start);
+}
+
+pid_t workload_feeder(struct workload *w, int fd, int ms, int n)
 {
     pid_t pid = fork();
 
@@ -99,6 +110,8 @@ pid_t workload_feeder(int fd, int ms, int n)
         return pid;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (int i = 0; i < n; i++) {
+        while (w->shared->asked <= i)
+            workload_sleep_ms(1);
         workload_sleep_ms(ms);
         if (write(fd, "x", 1) != 1)
             _exit(1);

@@ -21,6 +21,8 @@ struct workload_shared {
     struct workload_stall stall[WORKLOAD_STALLS];
 
     _Atomic int note[8]; /* for a workload's own use: thread ids it wants to tell */
+
+    _Atomic int asked; /* reads that workload_feeder() is to serve */
 };
 
 struct workload {
@@ -47,8 +49,13 @@ uint64_t workload_now(void);
 pid_t workload_tid(void);
 void workload_sleep_ms(int ms);
 
-/* A process that is not watched writes a byte to fd every `ms` milliseconds, `n` times. Its pid. */
-pid_t workload_feeder(int fd, int ms, int n);
+/* For the child: reads a byte that comes `ms` after it is asked for, however slow the machine; notes the
+ * stall. */
+void workload_read_fed(struct workload *w, int fd);
+
+/* A process that is not watched and writes a byte to fd `ms` milliseconds after each of `n` reads began. Its
+ * pid. */
+pid_t workload_feeder(struct workload *w, int fd, int ms, int n);
 void workload_reap(pid_t pid);
 
 #endif

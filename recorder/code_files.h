@@ -1,0 +1,64 @@
+/* Code that nobody finds by its mapping's name: anonymous (JIT), deleted or replaced files, files of another
+ * mount namespace or that need a privilege. It is copied at the snapshot, into the folder PREFIX.N.code
+ * beside it, and the snapshot's MMAP2 records name the copies: perf and the decoder then read it like any
+ * file. */
+#ifndef ST_RECORDER_CODE_FILES_H
+#define ST_RECORDER_CODE_FILES_H
+
+#include "base/error.h"
+#include "base/vec.h"
+#include "recorder/perf_record.h"
+#include "recorder/proc_maps.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct rec_code_file {
+    pid_t pid;
+
+    uint64_t start, end; /* of the mapping */
+
+    uint64_t pgoff; /* in the copy, of `start` */
+
+    uint32_t maj, min; /* of the file; both 0 with ino 0 for anonymous code */
+
+    uint64_t ino;
+
+    bool whole; /* the copy is the whole file, not this mapping only */
+
+    char *name; /* of the mapping, without " (deleted)" */
+
+    char *path; /* of the copy, absolute */
+};
+
+struct rec_code_files {
+    char folder[PATH_MAX]; /* "" until there is something to copy */
+
+    bool made;
+
+    ST_VEC(struct rec_code_file) files;
+
+    uint64_t left; /* bytes that may still be copied */
+};
+
+/* Prepares for the snapshot `data` ("PREFIX.N.data"). Nothing is created yet. ST_EFAIL: its folder cannot be
+ * named. */
+int rec_code_files_open(struct rec_code_files *files, const char *data, struct st_error *err);
+
+/* Copies what the mappings of process `pid` need. A process that is gone, or a mapping that cannot be read,
+ * is left out. ST_EFAIL: the copies cannot be written; ST_ENOMEM. */
+int rec_code_files_add(struct rec_code_files *files, pid_t pid, struct st_error *err);
+
+/* The copy that holds the code of an MMAP2 record, or NULL. */
+const struct rec_code_file *rec_code_files_find(const struct rec_code_files *files,
+                                                const struct rec_mmap2_record *map);
+
+/* Frees the list; the copies stay. */
+void rec_code_files_free(struct rec_code_files *files);
+
+/* Removes the copies and their folder, and frees. */
+void rec_code_files_abort(struct rec_code_files *files);
+
+#endif

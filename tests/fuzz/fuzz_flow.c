@@ -1,0 +1,114 @@
+/* libFuzzer: any bytes as Intel PT packets over any bytes as code. Besides memory errors and hangs it looks
+ * for broken promises of decoder/flow.h: time that goes back, branches that do not join, a gap that is not
+ * the last of its batch. */
+#include "decoder/flow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum {
+    HEADER = 4,
+    BASE = 0x401000,
+};
+
+struct check {
+    const struct dec_space *space;
+
+    uint64_t time, last_to;
+
+    bool on;
+};
+
+static void require(bool promise)
+{
+    if (!promise)
+        abort();
+}
+
+static int look(void *ctx, const struct dec_stream_info *info, const struct dec_event *events, size_t n,
+                const char *detail)
+{
+    struct check *c = ctx;
+    (void)info;
+    require(n > 0);
+    for (size_t i = 0; i < n; i++) {
+        const struct dec_event *e = &events[i];
+        require(e->time >= c->time);
+        c->time = e->time;
+        require(e->kind != DEC_GAP || (i + 1 == n && detail));
+        if (e->kind == DEC_ENABLE)
+            require(e->to != 0 || e->from == 0);
+        else if (e->kind != DEC_GAP && e->kind != DEC_PTWRITE)
+            require(c->on);
+        c->on = e->kind == DEC_ENABLE || (c->on && e->kind != DEC_DISABLE && e->kind != DEC_GAP);
+    }
+    return 0;
+}
+
+static int where(void *ctx, uint32_t ring, uint64_t time, struct dec_where *where)
+{
+    const struct check *c = ctx;
+    *where = (struct dec_where){
+        .pid = 1, .tid = (int32_t)(time % 3), .cpu = 0, .space = c->space, .until = time + 50 + ring};
+    return 0;
+}
+
+static void configure(struct dec_flow_options *options, const uint8_t *head)
+{
+    struct dec_pt_config *config = &options->config;
+    config->has_time = true;
+    config->mtc_freq = head[0] & 15;
+    config->nom_freq = head[0] & 16 ? 20 : 0;
+    config->cpuid15_eax = head[0] & 32 ? 2 : 0;
+    config->cpuid15_ebx = 200;
+    config->bits = head[0] & 64 ? 32 : 64;
+    config->family = head[0] & 128 ? 6 : 0;
+    config->model = head[1] & 1 ? 0x3d : 0x5e;
+    options->snapshot = head[1] & 2;
+    options->overwritten = head[1] & 4;
+}
+
+/* The rest of the input: code, then trace behind a PSB that starts at the code. */
+static void run(struct dec_images *images, struct check *check, const uint8_t *data, size_t size)
+{
+    static const uint8_t start[] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
+                                    0x02, 0x82, 0x02, 0x82, 0x19, 0x10, 0x27, 0,    0,    0,    0,    0,
+                                    0x99, 0x01, 0x7d, 0x00, 0x10, 0x40, 0x00, 0x00, 0x00, 0x02, 0x23};
+    struct dec_flow_options options = {.where = where, .where_ctx = check, .emit = look, .emit_ctx = check};
+    struct dec_flow_counts counts = {0};
+    struct dec_image *image;
+    size_t ncode = (size_t)data[2] * 4 < size - HEADER ? (size_t)data[2] * 4 : size - HEADER;
+    size_t ntrace = size - HEADER - ncode;
+    uint8_t *code = malloc(ncode + 1), *trace = malloc(ntrace + sizeof(start));
+    configure(&options, data);
+    memcpy(code, data + HEADER, ncode);
+    memcpy(trace, start, sizeof(start));
+    memcpy(trace + sizeof(start), data + HEADER + ncode, ntrace);
+    size_t cut = sizeof(start) + ntrace * data[3] / 256;
+    struct dec_piece pieces[] = {{.bytes = trace, .size = cut},
+                                 {.bytes = trace + cut,
+                                  .size = ntrace + sizeof(start) - cut,
+                                  .offset = cut,
+                                  .truncated = data[1] & 8}};
+    if (dec_images_add_bytes(images, "code", code, ncode, &image, NULL) == 0 &&
+        dec_space_map((struct dec_space *)(uintptr_t)check->space, 0, BASE, ncode, 0, image, NULL) == 0)
+        require(dec_flow_run(&options, pieces, data[1] & 16 ? 2 : 1, &counts, NULL) == 0);
+    free(trace);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct dec_images *images;
+    struct dec_space *space;
+    if (size < HEADER || dec_images_new(NULL, &images, NULL))
+        return 0;
+    if (dec_space_new(NULL, &space, NULL) == 0) {
+        struct check check = {.space = space};
+        run(images, &check, data, size);
+        dec_space_free(space);
+    }
+    dec_images_free(images);
+    return 0;
+}

@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+"""Compares the calls and returns that perf, `decode --dump calls` and the trace database tell of one snapshot.
+
+usage: normalize_calls.py dump PERF DUMP      PERF against `stalltrap decode --dump calls`
+       normalize_calls.py rows PERF TRACE.db  PERF against the calls of the database
+       normalize_calls.py perf PERF           PERF alone, normalised
+
+PERF is what `perf script --itrace=cre --ns -F event,tid,pid,cpu,time,flags,ip,addr,sym,symoff,dso` printed.
+Exit 0: no difference; 1: the first differences were printed; 2: an input that cannot be understood, a decoding
+error or a gap in it included.
+
+What is compared: kind, both addresses, and the function and offset at both (dump: where the branch led), in their
+order, thread by thread (the two tools interleave threads as their times fall). These rules, and no others, make the
+listings comparable; test_normalize.sh tests each.
+
+Listing of perf:
+  P1  Samples of other events than the trace's ("branches") are left out.
+  P2  "tr strt" is `start`; "tr end  KIND" is `end KIND` ("tr end  async", "tr end  syscall"); KIND alone is `KIND`.
+Dump:
+  D1  "tr-start" is `start` (its marks are left out), "tr-end+async" is `end async`; "KIND" without a target and the
+      "tr-end" behind it, at the same place, are one `end KIND`.
+  D2  Marks behind other kinds ("+indirect") are left out.
+Names:
+  N1  A symbol's version ("memcpy@@GLIBC_2.14") is left out.
+  N2  perf 6.1 names an entry of a PLT "@plt", after another entry (it counts them wrongly where some are of IFUNCs), after
+      the symbol before it ("_init+0x40"), or not at all. Where we say "NAME@plt+0x0" it may say any of these.
+  N3  "[FILE+0xOFFSET]", code without a symbol, is unknown to perf.
+  N4  perf's C++ names have parameters or not, as the symbol's demangling goes; ours have none. Parameters are left out.
+Database (its rows, in the order of their ids, are walked as one tree a thread; a row begins with `call FUNCTION` and
+ends with `return FUNCTION`; perf's `return FUNCTION` names the function whose call it ends, not the one that holds the
+instruction, which may be a tail call's, or a part that functions share):
+  R1  Rows that no call instruction began have no `call`: call not seen (flag 1), tail call (flag 4), stand-ins such as
+      [syscall] and [signal], signal handlers (the children of [signal]), the outermost row of a thread.
+  R2  Rows that no return instruction ended have no `return`: those without `call`, those with flag 2 (return not seen).
+      Where the next row of the same parent has flag 4 the function ended in a tail call; the last of such a chain has the
+      `return` of its first.
+  R3  perf's calls to the next instruction, and calls into the middle of the calling function, are no calls of functions
+      and have no row.
+  R4  A return of perf's ends the innermost open call that it goes back behind; calls inside of that one (left by longjmp or
+      an exception) have flag 2. One that goes back behind none (to another stack, from a signal handler, out of a frame
+      inherited by fork) has no `return`.
+"""
+import collections
+import itertools
+import re
+import sqlite3
+import sys
+
+PERF_LINE = re.compile(
+    r"^\s*(?P<pid>-?\d+)/(?P<tid>-?\d+)\s+\[[-\d]+\]\s+[\d.]+:\s+(?P<event>\S+):\s+(?P<flags>\S.*?)??\s+"
+    r"(?P<ip>[0-9a-f]+) (?P<from>.+?) \((?P<fromdso>[^()]*)\)"
+    r"(?: =>\s+(?P<addr>[0-9a-f]+) (?P<to>.+?) \((?P<todso>[^()]*)\))?\s*$"
+)
+OTHER_EVENT = re.compile(r"^\s*-?\d+/-?\d+\s+\[[-\d]+\]\s+[\d.]+:\s+(?!branches:)\S+:")
+UNKNOWN = ("[unknown]", None)
+# Bytes of the longest x86 instruction.
+MAX_INSTRUCTION = 15
+
+Branch = collections.namedtuple("Branch", "kind source target source_name target_name")
+
+
+class BadInput(Exception):
+    """An input that is not what it should be."""
+
+
+def plain_name(name):
+    """N1, N4"""
+    name = re.sub(r"@@?(?!plt$)[A-Za-z_][\w.]*$", "", name)
+    return re.sub(r"\(.*\)( const)?( \[clone [^]]*\])*$", "", name) or name
+
+
+def perf_place(text):
+    """(name, offset) of "NAME+0xOFFSET" """
+    if text == "[unknown]":
+        return UNKNOWN
+    name, plus, offset = text.rpartition("+0x")
+    if not plus:
+        raise BadInput(f"a symbol without an offset: {text}")
+    return plain_name(name), int(offset, 16)
+
+
+def read_perf(path):
+    """tid -> branches"""
+    threads = collections.defaultdict(list)
+    with open(path, encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, 1):
+            m = PERF_LINE.match(line)
+            if not m or not m["event"].startswith("branches"):
+                if not line.strip() or OTHER_EVENT.match(line):  # P1
+                    continue
+                raise BadInput(f"{path}:{number}: not understood: {line.rstrip()}")
+            words = (m["flags"] or "").split()
+            if words[:2] == ["tr", "strt"]:  # P2
+                kind = "start"
+            elif words[:2] == ["tr", "end"]:
+                kind = " ".join(["end"] + words[2:])
+            else:
+                kind = " ".join(words)
+            threads[int(m["tid"])].append(
+                Branch(kind, int(m["ip"], 16), int(m["addr"] or "0", 16), perf_place(m["from"]), perf_place(m["to"] or "[unknown]"))
+            )
+    return threads
+
+
+def dump_place(text):
+    """(name, offset) of a dump's symbol"""
+    name, plus, offset = text.rpartition("+0x")
+    return (name, int(offset, 16)) if plus else UNKNOWN
+
+
+def read_dump(path):
+    """tid -> branches; source_name is None where the dump does not tell it"""
+    threads = collections.defaultdict(list)
+    with open(path, encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, 1):
+            fields = line.rstrip("\n").split(" ", 6)
+            if len(fields) != 7 or fields[5] == "gap":
+                raise BadInput(f"{path}:{number}: a gap, or not a line of a dump: {line.rstrip()}")
+            _, tid, _, source, target, kind, symbol = fields
+            source, target, (kind, *marks) = int(source, 16), int(target, 16), kind.split("+")
+            thread = threads[int(tid)]
+            names = (None, dump_place(symbol)) if target else (dump_place(symbol), UNKNOWN)
+            if kind == "tr-start":  # D1
+                kind = "start"
+            elif kind == "tr-end" and "async" in marks:
+                kind = "end async"
+            elif kind == "tr-end" and thread and thread[-1].source == source and not thread[-1].target:
+                kind = "end " + thread.pop().kind
+            elif kind == "tr-end":
+                kind = "end"
+            thread.append(Branch(kind, source, target, *names))
+    return threads
+
+
+def same_place(perf, ours):
+    """N2, N3"""
+    if ours is None or perf == ours:
+        return True
+    name, offset = ours
+    if name.endswith("@plt") and offset == 0:
+        return perf == UNKNOWN or perf[0].endswith("@plt") or perf[1] > 0
+    return perf == UNKNOWN and name.startswith("[") and "+0x" in name
+
+
+def same_branch(perf, ours):
+    return perf[:3] == ours[:3] and same_place(perf.source_name, ours.source_name) and same_place(perf.target_name, ours.target_name)
+
+
+def perf_calls(branches):
+    """R3, R4: [(call|return, place of the function)] of a thread's branches. The place is (name, offset)."""
+    calls = []
+    opened = []
+    for b in branches:
+        if b.kind == "call":
+            within = b.source_name != UNKNOWN and b.source_name[0] == b.target_name[0] and b.target_name[1]
+            if within and 0 < b.target - b.source <= MAX_INSTRUCTION:
+                continue
+            opened.append((b.source, None if within else b.target_name))
+            if not within:
+                calls.append(("call", b.target_name))
+        elif b.kind == "return":
+            back = [i for i, (source, _) in enumerate(opened) if 0 < b.target - source <= MAX_INSTRUCTION]
+            if not back:
+                continue
+            if opened[back[-1]][1]:
+                calls.append(("return", opened[back[-1]][1]))
+            del opened[back[-1] :]
+    return calls
+
+
+class Rows:
+    """The calls of a database, and what R1 and R2 say of each."""
+
+    def __init__(self, path):
+        db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+        columns = "id, tid, parent_id, depth, function, module, flags"
+        row = collections.namedtuple("Row", columns)
+        self.rows = [row(*r) for r in db.execute(f"SELECT {columns} FROM calls ORDER BY tid, id")]
+        self.by_id = {r.id: r for r in self.rows}
+        self.tailed = set()  # rows that ended in a tail call
+        self.head = {}  # first row of the chain of tail calls
+        last = {}
+        for r in self.rows:
+            before = last.get((r.tid, r.parent_id))
+            if before and r.flags & 4:
+                self.tailed.add(before.id)
+                self.head[r.id] = self.head.get(before.id, before)
+            last[r.tid, r.parent_id] = r
+
+    def called(self, row):
+        parent = self.by_id.get(row.parent_id)
+        stand_in = row.function.startswith("[") and row.module.startswith("[")
+        return not (row.flags & 5 or stand_in or parent is None or parent.function == "[signal]")
+
+    def return_of(self, row):
+        head = self.head.get(row.id, row)
+        if row.flags & 2 or row.id in self.tailed or not self.called(head):
+            return []
+        return [("return", (head.function, 0))]
+
+    def threads(self):
+        """tid -> [(call|return, (name, offset))]"""
+        threads = collections.defaultdict(list)
+        opened = []
+        for row in self.rows:
+            while opened and (opened[-1].tid != row.tid or opened[-1].depth >= row.depth):
+                threads[opened[-1].tid] += self.return_of(opened.pop())
+            opened.append(row)
+            if self.called(row):
+                threads[row.tid].append(("call", (row.function, 0)))
+        while opened:
+            threads[opened[-1].tid] += self.return_of(opened.pop())
+        return threads
+
+
+def same_call(perf, ours):
+    return perf[0] == ours[0] and same_place(perf[1], ours[1])
+
+
+def compare(perf, ours, same):
+    """Number of threads with a difference; prints the first of each."""
+    bad = 0
+    for tid in sorted(set(perf) | set(ours)):
+        for i, (a, b) in enumerate(itertools.zip_longest(perf.get(tid, []), ours.get(tid, []))):
+            if a is None or b is None or not same(a, b):
+                print(f"thread {tid}, number {i}:\n  perf: {a}\n  ours: {b}")
+                bad += 1
+                break
+    total = sum(len(t) for t in perf.values())
+    print(f"{len(perf)} threads, {total} compared, {bad} threads differ")
+    if not total:
+        raise BadInput("nothing to compare")
+    return bad
+
+
+def main():
+    args = sys.argv[1:]
+    if len(args) < 2 or len(args) != {"dump": 3, "rows": 3, "perf": 2}.get(args[0]):
+        sys.exit(__doc__)
+    try:
+        perf = read_perf(args[1])
+        if args[0] == "dump":
+            return 1 if compare(perf, read_dump(args[2]), same_branch) else 0
+        if args[0] == "rows":
+            calls = {tid: perf_calls(branches) for tid, branches in perf.items()}
+            return 1 if compare({t: c for t, c in calls.items() if c}, Rows(args[2]).threads(), same_call) else 0
+        for tid, branches in sorted(perf.items()):
+            for b in branches:
+                print(tid, b.kind, f"{b.source:x}", f"{b.target:x}", *b.source_name, *b.target_name)
+        return 0
+    except (BadInput, OSError, sqlite3.Error) as error:
+        print(f"normalize_calls.py: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
