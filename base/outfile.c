@@ -72,8 +72,11 @@ int st_outfile_commit(struct st_outfile *out, bool replace, struct st_error *err
     if (rc || !replace)
         unlink(out->temp);
     out->temp[0] = '\0';
-    if (!rc && sync_folder(out->path))
+    if (!rc && sync_folder(out->path)) {
         rc = st_fail_errno(err, ST_EFAIL, "cannot sync the folder of '%s'", out->path);
+        if (!replace)
+            unlink(out->path);
+    }
     return rc;
 }
 
