@@ -114,7 +114,7 @@ static int open_recording(struct job *j, struct st_error *err)
     if (rc)
         return rc;
     if (j->sb->skipped)
-        st_log_warn("%s: %" PRIu64 " records of types that this version does not know were left out",
+        st_log_warn("%s: %" PRIu64 " record(s) of types that this version does not know were left out",
                     j->options->input, j->sb->skipped);
     if (!j->sb->has_pt || !j->sb->rings.n)
         st_log_warn("%s: there is no Intel PT trace in it, so there are no calls", j->options->input);
@@ -136,7 +136,7 @@ static int decode_ring(struct job *j, size_t index, dec_emit_fn *to, struct st_e
     struct dec_flow_options options = {.config = j->sb->pt,
                                        .ring = (uint32_t)index,
                                        .snapshot = j->sb->snapshot,
-                                       .overwritten = j->sb->snapshot && ring->pieces.at[0].offset > 0,
+                                       .overwritten = ring->overwritten,
                                        .where = dec_sideband_where,
                                        .where_ctx = j->sb,
                                        .emit = to,

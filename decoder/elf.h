@@ -64,6 +64,9 @@ struct dec_elf_symbol {
 /* Non-zero stops and is returned. */
 typedef int dec_elf_symbol_fn(void *ctx, const struct dec_elf_symbol *symbol);
 
+/* Whether there is a .symtab. */
+bool dec_elf_has_symtab(const struct dec_elf *elf);
+
 /* Functions of .symtab, or of .dynsym where there is none. *full (may be NULL) tells whether it was .symtab.
  */
 int dec_elf_symbols(const struct dec_elf *elf, dec_elf_symbol_fn *fn, void *ctx, bool *full);

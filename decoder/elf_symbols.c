@@ -74,3 +74,9 @@ int dec_elf_symbols(const struct dec_elf *elf, dec_elf_symbol_fn *fn, void *ctx,
         scn = table_of(elf, SHT_DYNSYM, &section);
     return scn ? each_symbol(elf, scn, &section, fn, ctx) : 0;
 }
+
+bool dec_elf_has_symtab(const struct dec_elf *elf)
+{
+    GElf_Shdr section;
+    return table_of(elf, SHT_SYMTAB, &section) != NULL;
+}

@@ -86,8 +86,8 @@ struct dec_where {
     uint64_t until; /* perf ns from when on this answer may be another; UINT64_MAX: always the same */
 };
 
-/* Asked at the start, and at every DEC_ENABLE or entry into the kernel at or past `until`. `time` is 0 where
- * the trace has no time. Non-zero stops the decoding and is returned. */
+/* Asked at the start, and at or past `until` at every DEC_ENABLE and every branch that begins or ends in the
+ * kernel. `time` is 0 where the trace has no time. Non-zero stops the decoding and is returned. */
 typedef int dec_where_fn(void *ctx, uint32_t ring, uint64_t time, struct dec_where *where);
 
 /* What was decoded. Classes count executed instructions as libipt classes them, taken or not. */

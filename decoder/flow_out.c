@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const double SLOWEST = 1e6; /* ns an instruction: slower than that something else took the time */
+
 int out_init(struct flow_out *out, const struct dec_flow_options *options, struct dec_flow_counts *counts,
              struct st_error *err)
 {
@@ -74,9 +76,16 @@ static double rate_of(struct flow_out *out, double span, double *spare)
         *spare = span - out->ns_per_instruction * instructions;
         return out->ns_per_instruction;
     }
-    if (!has_pause(out) && out->instructions >= 64)
-        out->ns_per_instruction = span / instructions;
-    return span / instructions;
+    double rate = span / instructions;
+    if (!has_pause(out) && out->instructions >= 64 && rate < SLOWEST)
+        out->ns_per_instruction = rate;
+    return rate;
+}
+
+/* A duration as a number, however senseless the packets were that it comes from. */
+static uint64_t whole(double ns)
+{
+    return ns >= (double)INT64_MAX ? INT64_MAX : ns > 0 ? (uint64_t)ns : 0;
 }
 
 /* Gives times to all that waits: the window from the last point on lasted `span` ns. */
@@ -90,7 +99,7 @@ static void spread(struct flow_out *out, double span, double rate, double spare)
             spare = 0;
         }
         double passed = paused + rate * (double)out->at[i];
-        give(out, event, out->timed ? out->point + (uint64_t)(passed < span ? passed : span) : 0);
+        give(out, event, out->timed ? out->point + whole(passed < span ? passed : span) : 0);
     }
     out->first = out->n;
 }

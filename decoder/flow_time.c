@@ -5,6 +5,9 @@
 
 static const uint64_t NO_OFFSET = UINT64_MAX;
 
+static const double LONGEST =
+    1e12; /* TSC ticks, minutes, without any absolute time: those cycles are damage */
+
 /* The next packet of a decoder, past what is no packet. False: none left. */
 static bool next_packet(struct pt_packet_decoder *decoder, struct pt_packet *packet, uint64_t *offset)
 {
@@ -172,7 +175,10 @@ static void apply_cyc(struct flow_times *t, const struct pt_packet_cyc *packet)
     if (!t->bounded)
         look_ahead(t);
     double passed = (double)t->cycles * (t->ratio > 0 ? t->ratio : 1.0);
-    uint64_t tsc = passed < (double)(t->bound - t->from) ? t->from + (uint64_t)passed : t->bound;
+    uint64_t room = t->bound > t->from ? t->bound - t->from : 0;
+    if (t->bound == UINT64_MAX && passed > LONGEST)
+        return;
+    uint64_t tsc = t->from + (passed < (double)room ? (uint64_t)passed : room);
     if (tsc > t->tsc)
         t->tsc = tsc;
     t->fresh = true;

@@ -157,7 +157,10 @@ static void explain(struct search *s, const char *path, bool deleted)
     struct image_found *found = s->found;
     image_hex(s->id->build_id, s->want, hex);
     found->state = s->other || deleted ? DEC_IMAGE_STALE : DEC_IMAGE_MISSING;
-    if (s->other)
+    if (s->other && path[0] == '[')
+        snprintf(found->detail, sizeof(found->detail),
+                 "%.300s of another kernel (build id %s) is in no build-id folder", path, hex);
+    else if (s->other)
         snprintf(found->detail, sizeof(found->detail), "%.300s is another file now (build id %s was mapped)",
                  path, hex);
     else if (deleted)

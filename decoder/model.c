@@ -215,6 +215,9 @@ int dec_model_emit(void *ctx, const struct dec_stream_info *info, const struct d
 
     if (!n)
         return 0;
+    if (events[n - 1].time > INT64_MAX)
+        return st_fail(&m->error, ST_EBADFILE,
+                       "the trace's times make no sense: is the time conversion in the file broken?");
     t = thread_of(m, info, &events[0]);
     if (!t)
         return st_nomem(&m->error, "a thread");

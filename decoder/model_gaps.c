@@ -91,10 +91,13 @@ static const struct model_ring *overwritten_ring(const struct dec_model *m, cons
     return NULL;
 }
 
-/* Whether it ran before `time`, as far as anybody knows. */
-static bool ran_before(const struct dec_thread *thread, uint64_t time)
+/* Whether it ran before `time`, as far as anybody knows. What begins at a program's first instruction misses
+ * nothing of it. */
+static bool ran_before(const struct model_thread *t, uint64_t time)
 {
-    return !thread->start || (thread->slices.n && thread->slices.at[0].start < time);
+    if (t->calls.n && !(t->calls.at[0].flags & TDB_CALL_NO_CALL))
+        return false;
+    return !t->thread->start || (t->thread->first_in && t->thread->first_in < time);
 }
 
 /* From the thread's birth, or the beginning of all times (0), to what is recorded of it. */
@@ -105,7 +108,7 @@ static int before_first(struct dec_model *m, const struct model_thread *t)
     uint64_t begun = thread->traced && thread->traced_since ? thread->traced_since : t->first;
     struct dec_gap_row row = {.thread = t->thread, .cpu = -1, .ring = DEC_NO_RING, .start = thread->start};
 
-    if (t->first == UINT64_MAX || (!ring && !ran_before(thread, begun)))
+    if (t->first == UINT64_MAX || (!ring && !ran_before(t, begun)))
         return 0;
     row.reason = dec_gap_name(ring ? DEC_GAP_OVERWRITTEN : DEC_GAP_NOT_ATTACHED);
     row.end = ring ? t->first : begun;
@@ -138,8 +141,11 @@ static int lost_records(struct dec_model *m)
 {
     for (size_t i = 0; i < m->sb->notices.n; i++) {
         const struct dec_notice *n = &m->sb->notices.at[i];
-        struct dec_gap_row row = {
-            .cpu = n->cpu, .ring = DEC_NO_RING, .start = n->time, .end = n->time, .reason = n->name};
+        struct dec_gap_row row = {.cpu = n->cpu,
+                                  .ring = DEC_NO_RING,
+                                  .start = n->time,
+                                  .end = n->until > n->time ? n->until : n->time,
+                                  .reason = n->name};
 
         if (!n->lost)
             continue;

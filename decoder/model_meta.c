@@ -91,7 +91,7 @@ static char *command_line(const struct pd_reader *reader)
     return text;
 }
 
-static int text(struct tdb_writer *w, const char *key, const char *value, struct st_error *err)
+static int put_text(struct tdb_writer *w, const char *key, const char *value, struct st_error *err)
 {
     return value && *value ? tdb_set_meta_text(w, key, value, err) : 0;
 }
@@ -112,6 +112,8 @@ static const char *source(const struct dec_model *m)
 {
     const struct dec_clock *c = &m->sb->pt.clock;
 
+    if (dec_sideband_meta(m->sb, "source"))
+        return dec_sideband_meta(m->sb, "source");
     if (!m->sb->has_pt)
         return NULL;
     return c->known && c->mult == 1 && !c->shift && !c->zero ? "step" : "intel-pt";
@@ -122,32 +124,33 @@ static int write_origin(struct dec_model *m, struct tdb_writer *w, const struct 
 {
     const struct perf_event_attr *attr = pt_attr(r);
     char *command = command_line(r);
-    int rc = text(w, "source", source(m), err);
+    int rc = put_text(w, "source", source(m), err);
 
     if (!rc && attr)
-        rc = text(w, "traced",
-                  attr->exclude_kernel ? "user"
-                  : attr->exclude_user ? "kernel"
-                                       : "user+kernel",
-                  err);
+        rc = put_text(w, "traced",
+                      attr->exclude_kernel ? "user"
+                      : attr->exclude_user ? "kernel"
+                                           : "user+kernel",
+                      err);
     if (!rc)
-        rc = text(w, "hostname", pd_reader_string(r, PD_FEAT_HOSTNAME), err);
+        rc = put_text(w, "hostname", pd_reader_string(r, PD_FEAT_HOSTNAME), err);
     if (!rc)
-        rc = text(w, "kernel", pd_reader_string(r, PD_FEAT_OSRELEASE), err);
+        rc = put_text(w, "kernel", pd_reader_string(r, PD_FEAT_OSRELEASE), err);
     if (!rc)
-        rc = text(w, "arch", pd_reader_string(r, PD_FEAT_ARCH), err);
+        rc = put_text(w, "arch", pd_reader_string(r, PD_FEAT_ARCH), err);
     if (!rc)
-        rc = text(w, "cpu", pd_reader_string(r, PD_FEAT_CPUDESC), err);
+        rc = put_text(w, "cpu", pd_reader_string(r, PD_FEAT_CPUDESC), err);
     if (!rc)
-        rc = text(w, "recorder_version", pd_reader_string(r, PD_FEAT_VERSION), err);
+        rc = put_text(w, "recorder_version", pd_reader_string(r, PD_FEAT_VERSION), err);
     if (!rc)
-        rc = text(w, "command_line", command, err);
+        rc = put_text(w, "command_line", command, err);
     free(command);
     return rc;
 }
 
 /* PD_FEAT_CLOCK_DATA: version, clock id, then one moment on the wall clock and on the recording's. */
-static int write_wall_clock(struct tdb_writer *w, const struct pd_reader *r, struct st_error *err)
+static int write_wall_clock(struct dec_model *m, struct tdb_writer *w, const struct pd_reader *r,
+                            struct st_error *err)
 {
     struct {
         uint32_t version, clock_id;
@@ -157,6 +160,9 @@ static int write_wall_clock(struct tdb_writer *w, const struct pd_reader *r, str
     size_t size = 0;
     const void *data = r ? pd_reader_feature(r, PD_FEAT_CLOCK_DATA, &size) : NULL;
 
+    if (dec_sideband_meta(m->sb, "wall_offset_ns"))
+        return tdb_set_meta_number(w, "wall_offset_ns", dec_sideband_meta_number(m->sb, "wall_offset_ns", 0),
+                                   err);
     if (!data || size < sizeof(clock))
         return 0;
     memcpy(&clock, data, sizeof(clock));
@@ -169,12 +175,12 @@ static int write_clocks(struct dec_model *m, struct tdb_writer *w, const struct 
     const struct dec_flow_counts *f = from->flow;
     struct dec_model_totals t = dec_model_totals(m);
     bool timed = m->sb->last || m->sb->pt.clock.known;
-    int rc = text(w, "clock", timed ? "perf" : t.last ? "tsc" : "none", err);
+    int rc = put_text(w, "clock", timed ? "perf" : t.last ? "tsc" : "none", err);
 
     if (!rc)
         rc = tdb_set_meta_number(w, "origin_perf_ns", (int64_t)m->origin, err);
     if (!rc)
-        rc = write_wall_clock(w, from->reader, err);
+        rc = write_wall_clock(m, w, from->reader, err);
     if (!rc && m->sb->last)
         rc = tdb_set_meta_number(w, "recording_start_ns", model_time(m, m->sb->first), err);
     if (!rc && m->sb->last)
@@ -230,13 +236,18 @@ static int write_counts(struct dec_model *m, struct tdb_writer *w, const struct 
     return rc;
 }
 
-static int write_triggers(struct tdb_writer *w, const char *const *triggers, size_t n, struct st_error *err)
+/* The one that fired, where the recorder tells it; else all that were armed. */
+static int write_triggers(struct dec_model *m, struct tdb_writer *w, const char *const *triggers, size_t n,
+                          struct st_error *err)
 {
+    const char *fired = dec_sideband_meta(m->sb, "trigger");
     char *joined = NULL;
     size_t size;
     FILE *out;
     int rc;
 
+    if (fired)
+        return put_text(w, "trigger", fired, err);
     if (!n)
         return 0;
     out = open_memstream(&joined, &size);
@@ -245,6 +256,54 @@ static int write_triggers(struct tdb_writer *w, const char *const *triggers, siz
     for (size_t i = 0; i < n; i++)
         fprintf(out, "%s%s", i ? "\n" : "", triggers[i]);
     rc = fclose(out) ? st_nomem(err, "the triggers") : tdb_set_meta_text(w, "trigger", joined, err);
+    free(joined);
+    return rc;
+}
+
+/* How the snapshot came about, as the recorder tells it. */
+static int write_snapshot(struct dec_model *m, struct tdb_writer *w, struct st_error *err)
+{
+    static const char *const texts[][2] = {{"reason", "snapshot_reason"},
+                                           {"text", "snapshot_text"},
+                                           {"source_text", "source_text"},
+                                           {"target", "target"}};
+    static const char *const times[][2] = {{"armed", "armed_ns"},
+                                           {"freeze_asked", "freeze_asked_ns"},
+                                           {"freeze_done", "freeze_done_ns"},
+                                           {"resumed", "resumed_ns"}};
+    static const char *const numbers[][2] = {{"in_kernel", "frozen_in_kernel"},
+                                             {"lost_events", "lost_events"}};
+    int rc = 0;
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) && !rc; i++)
+        rc = put_text(w, texts[i][1], dec_sideband_meta(m->sb, texts[i][0]), err);
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]) && !rc; i++) {
+        int64_t time = dec_sideband_meta_number(m->sb, times[i][0], 0);
+
+        if (time > 0)
+            rc = tdb_set_meta_number(w, times[i][1], model_time(m, (uint64_t)time), err);
+    }
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && !rc; i++)
+        if (dec_sideband_meta(m->sb, numbers[i][0]))
+            rc =
+                tdb_set_meta_number(w, numbers[i][1], dec_sideband_meta_number(m->sb, numbers[i][0], 0), err);
+    return rc;
+}
+
+/* The recorder's warnings, a line each. */
+static int write_warnings(struct dec_model *m, struct tdb_writer *w, struct st_error *err)
+{
+    char *joined = NULL;
+    size_t size, n = 0;
+    FILE *out = open_memstream(&joined, &size);
+    int rc;
+
+    if (!out)
+        return st_nomem(err, "the warnings");
+    for (size_t i = 0; i < m->sb->meta.n; i++)
+        if (!strncmp(m->sb->meta.at[i].text, "warning=", 8))
+            fprintf(out, "%s%s", n++ ? "\n" : "", m->sb->meta.at[i].value);
+    rc = fclose(out) ? st_nomem(err, "the warnings") : put_text(w, "warning", joined, err);
     free(joined);
     return rc;
 }
@@ -263,7 +322,11 @@ int model_write_meta(struct dec_model *m, struct tdb_writer *w, const struct dec
     if (!rc && from->reader)
         rc = write_origin(m, w, from->reader, err);
     if (!rc)
-        rc = write_triggers(w, triggers, ntriggers, err);
+        rc = write_triggers(m, w, triggers, ntriggers, err);
+    if (!rc)
+        rc = write_snapshot(m, w, err);
+    if (!rc)
+        rc = write_warnings(m, w, err);
     if (!rc)
         rc = write_clocks(m, w, from, err);
     return rc ? rc : write_counts(m, w, from->flow, err);

@@ -323,19 +323,35 @@ static int write_stall(struct stall_writer *sw, int64_t id, struct stall *s)
     return rc ? rc : write_attrs(sw, id, r);
 }
 
+/* The stall that fired this snapshot: the one the recorder names, else the last that fires. */
+static int64_t find_fired(const struct dec_model *m, const struct stall_list *list)
+{
+    int64_t index = dec_sideband_meta_number(m->sb, "trigger_index", -1);
+    int64_t seq = dec_sideband_meta_number(m->sb, "trigger_seq", -1);
+    int64_t fired = 0;
+
+    for (size_t i = 0; i < list->stalls.n; i++) {
+        const struct stall *s = &list->stalls.at[i];
+
+        if (index >= 0 && (int64_t)s->record.trigger == index && (int64_t)s->record.seq == seq)
+            return (int64_t)i + 1;
+        if (s->fired)
+            fired = (int64_t)i + 1;
+    }
+    return fired;
+}
+
 int model_write_stalls(struct dec_model *m, struct tdb_writer *w, const char *const *triggers,
                        size_t ntriggers, struct st_error *err)
 {
     struct stall_writer sw = {.m = m, .w = w, .err = err, .triggers = triggers, .ntriggers = ntriggers};
     struct stall_list list = {0};
-    int64_t fired = 0;
+    int64_t fired;
     int rc = gather(m, &list) ? st_nomem(err, "the stalls") : 0;
 
-    for (size_t i = 0; i < list.stalls.n && !rc; i++) {
+    for (size_t i = 0; i < list.stalls.n && !rc; i++)
         rc = write_stall(&sw, (int64_t)i + 1, &list.stalls.at[i]);
-        if (list.stalls.at[i].fired)
-            fired = (int64_t)i + 1;
-    }
+    fired = find_fired(m, &list);
     if (!rc && fired)
         rc = tdb_set_meta_number(w, "trigger_stall_id", fired, err);
     st_vec_free(&list.stalls);

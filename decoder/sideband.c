@@ -55,6 +55,8 @@ static int apply_all(struct sb_context *c, struct st_error *err)
     if (rc)
         return rc;
     end_at_copy(c->sb, c->reference);
+    if (sb_apply_meta(c))
+        return st_nomem(err, "the side-band");
     if (c->sb->snapshot)
         c->losses.n = 0; /* offsets of an overwritten ring tell nothing */
     if (sb_split_pieces(c) || sb_end_switches(c))
@@ -92,6 +94,7 @@ int dec_sideband_read(struct pd_reader *reader, struct dec_images *images, struc
     st_vec_free(&c.losses);
     st_vec_free(&c.build_ids);
     st_vec_free(&c.timed);
+    st_vec_free(&c.vdsos);
     if (rc) {
         dec_sideband_free(c.sb);
         return rc;
@@ -149,6 +152,7 @@ void dec_sideband_free(struct dec_sideband *sb)
     st_vec_free(&sb->notices);
     st_vec_free(&sb->stalls);
     st_vec_free(&sb->kernel_names);
+    st_vec_free(&sb->meta);
     dec_space_free(sb->kernel);
     free(sb);
 }

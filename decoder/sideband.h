@@ -59,6 +59,8 @@ struct dec_thread {
 
     ST_VEC(uint64_t) execs;
 
+    uint64_t first_in; /* when it was first seen to come onto a CPU; 0: never */
+
     uint64_t ran_since, off_since; /* while reading: on a CPU, off it; 0: neither is known */
 
     bool off_preempted;
@@ -94,6 +96,8 @@ struct dec_ring {
     ST_VEC(struct dec_piece) pieces;
 
     uint64_t bytes;
+
+    bool overwritten; /* there was older trace, which was overwritten */
 };
 
 /* Ends of chunks after which the kernel had no room for more (PERF_RECORD_AUX with a flag). */
@@ -106,6 +110,8 @@ struct dec_aux_loss {
 /* Something that happened or was lost, which has no row of its own. */
 struct dec_notice {
     uint64_t time;
+
+    uint64_t until; /* 0: a moment */
 
     int32_t tid, cpu; /* -1: none */
 
@@ -129,6 +135,13 @@ struct dec_kernel_name {
     const char *name; /* "name" or "name [module]"; in the file's memory */
 };
 
+/* A string "key=value" that the recorder wrote (struct st_meta_record). */
+struct dec_meta {
+    const char *text; /* in the file's memory */
+
+    const char *value; /* behind the '=' */
+};
+
 struct dec_sideband {
     ST_VEC(struct dec_process *) processes;
 
@@ -143,6 +156,8 @@ struct dec_sideband {
     ST_VEC(struct dec_stall_sample) stalls; /* in the order of their times */
 
     ST_VEC(struct dec_kernel_name) kernel_names; /* sorted by address */
+
+    ST_VEC(struct dec_meta) meta;
 
     struct dec_space *kernel;
 
@@ -200,6 +215,12 @@ void dec_turns_free(struct dec_turns *turns);
 
 /* The name of a kernel address in stall records; NULL: none was recorded. */
 const struct dec_kernel_name *dec_sideband_kernel_name(const struct dec_sideband *sb, uint64_t address);
+
+/* The first value of a key of the recorder's; NULL: there is none. */
+const char *dec_sideband_meta(const struct dec_sideband *sb, const char *key);
+
+/* The same as a number; `otherwise` where there is none. */
+int64_t dec_sideband_meta_number(const struct dec_sideband *sb, const char *key, int64_t otherwise);
 
 /* The name that a thread had at a time. */
 const char *dec_thread_name(const struct dec_thread *thread, uint64_t time);

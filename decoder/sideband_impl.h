@@ -13,6 +13,15 @@ struct sb_timed {
     struct pd_record record;
 };
 
+/* A vdso that the snapshot carries. */
+struct sb_vdso {
+    int32_t pid;
+
+    uint64_t address;
+
+    struct dec_image *image;
+};
+
 /* What is known while the records are read. */
 struct sb_context {
     struct dec_sideband *sb;
@@ -26,6 +35,8 @@ struct sb_context {
     ST_VEC(struct pd_build_id) build_ids; /* of files, for mappings that carry none */
 
     ST_VEC(struct sb_timed) timed;
+
+    ST_VEC(struct sb_vdso) vdsos;
 
     uint64_t reference; /* the latest of PD_RECORD_AUXTRACE */
 
@@ -79,6 +90,18 @@ int sb_apply(struct sb_context *c, const struct sb_timed *t, struct st_error *er
 
 /* A sample of the stall event. */
 int sb_stall_sample(struct sb_context *c, const struct pd_record *record, struct st_error *err);
+
+/* ---- sideband_meta.c ---- */
+
+/* A sample of the recorder's own event: struct st_meta_record, struct st_vdso_record. 0 or a negative
+ * st_code. */
+int sb_meta_sample(struct sb_context *c, const struct pd_record *record, struct st_error *err);
+
+/* The image of a process's vdso, if the snapshot carries it; else NULL. */
+struct dec_image *sb_find_vdso(const struct sb_context *c, int32_t pid, uint64_t address);
+
+/* Uses what the recorder tells of its rings and of the end. 0 or -1 (no memory). */
+int sb_apply_meta(struct sb_context *c);
 
 void sb_sort_kernel_names(struct dec_sideband *sb);
 

@@ -102,6 +102,8 @@ static int map(struct sb_context *c, const struct pd_record *r, uint64_t time, s
         return 0;
     if (!kernel && !process)
         return st_nomem(err, "a process");
+    if (!strcmp(id->path, "[vdso]") && (image = sb_find_vdso(c, (int32_t)m->pid, m->address)))
+        return dec_space_map(process->space, time, m->address, m->length, m->pgoff, image, err);
     id->kernel = kernel;
     id->pid = (int32_t)m->pid;
     if (!id->build_id_size && find_build_id(c, id->path)) {
@@ -369,12 +371,19 @@ static bool is_stall(const struct pd_record *r)
            r->event->attr.config == PERF_COUNT_SW_BPF_OUTPUT;
 }
 
+static bool is_meta(const struct pd_record *r)
+{
+    return r->event && !strcmp(r->event->name, ST_META_EVENT_NAME);
+}
+
 static int keep(struct sb_context *c, const struct pd_record *r, struct st_error *err)
 {
     struct sb_timed t = {
         .time = r->id.has & PERF_SAMPLE_TIME ? r->id.time : 0, .order = c->timed.n, .record = *r};
     struct dec_sideband *sb = c->sb;
 
+    if (t.time > INT64_MAX)
+        return bad(r, "its time is no time", err);
     if (t.time && (!sb->first || t.time < sb->first))
         sb->first = t.time;
     if (t.time > sb->last)
@@ -395,6 +404,8 @@ int sb_collect(void *context, const struct pd_record *r, struct st_error *err)
     case PERF_RECORD_AUX:
         return collect_aux(c, r, err);
     case PERF_RECORD_SAMPLE:
+        if (is_meta(r))
+            return sb_meta_sample(c, r, err);
         return is_stall(r) ? keep(c, r, err) : 0;
     default:
         break;

@@ -44,6 +44,8 @@ static int came_in(struct dec_thread *t, uint64_t time, int32_t cpu)
 {
     uint64_t since = t->off_since;
 
+    if (!t->first_in)
+        t->first_in = time;
     t->ran_since = time;
     t->ran_cpu = cpu;
     t->off_since = 0;

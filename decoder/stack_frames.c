@@ -43,7 +43,7 @@ static int new_row(struct dec_stack *s, uint32_t symbol, uint32_t parent, uint32
 
 int stk_push(struct dec_stack *s, const struct frame *frame, uint32_t symbol, uint32_t flags)
 {
-    const struct frame *below = stk_top(s);
+    uint32_t parent = s->frames.n ? stk_top(s)->row : NO_ROW;
     struct frame f = *frame;
 
     f.row = (uint32_t)s->rows.n;
@@ -52,7 +52,7 @@ int stk_push(struct dec_stack *s, const struct frame *frame, uint32_t symbol, ui
     f.island = (struct island){s->now, f.cpu_start, f.row, (uint32_t)s->tops.n, frame->island.switched};
     if (st_vec_reserve(&s->frames, 1) || st_vec_reserve(&s->tops, 1))
         return -1;
-    if (new_row(s, symbol, below ? below->row : NO_ROW, flags))
+    if (new_row(s, symbol, parent, flags))
         return -1;
     s->frames.at[s->frames.n++] = f;
     if (f.kind == FRAME_BASE)

@@ -212,22 +212,10 @@ static int collect_debug(struct image_file *file, const struct dec_elf *elf, str
     return rc;
 }
 
-static bool has_symtab(const struct dec_elf *elf)
-{
-    Elf_Scn *scn = NULL;
-    while ((scn = elf_nextscn(elf->elf, scn)) != NULL) {
-        Elf32_Shdr *header32 = elf->is64 ? NULL : elf32_getshdr(scn);
-        Elf64_Shdr *header64 = elf->is64 ? elf64_getshdr(scn) : NULL;
-        if ((header32 && header32->sh_type == SHT_SYMTAB) || (header64 && header64->sh_type == SHT_SYMTAB))
-            return true;
-    }
-    return false;
-}
-
 static int load_elf(struct image_file *file, struct image_symbols *symbols, const struct dec_elf *elf)
 {
     struct collected c = {0};
-    bool full = has_symtab(elf);
+    bool full = dec_elf_has_symtab(elf);
     int rc = dec_elf_segments(elf, &symbols->segments);
     if (rc == 0)
         rc = dec_elf_code_sections(elf, &symbols->sections);

@@ -7,6 +7,8 @@
 
 #define SOFTIRQS 10 /* include/linux/interrupt.h */
 
+#define HANDED_ON_NS 10000000
+
 struct timer_run {
     st_u64 func;
 
@@ -54,13 +56,21 @@ static __always_inline st_u32 context_of(st_u32 count)
     return count & SOFTIRQ_SERVING ? ST_WAKER_SOFTIRQ : ST_WAKER_TASK;
 }
 
+/* Raised by a timer; or by a softirq that itself was (a packet that answers a packet), but not for ever: a
+ * network poll raises itself again and again. What an interrupt raises meanwhile is not theirs. */
 SEC("tp_btf/softirq_raise")
 int BPF_PROG(st_softirq_raise, unsigned int vec)
 {
     struct cpu_context *cpu = this_cpu();
 
-    if (cpu && cpu->timer.func && vec < SOFTIRQS)
+    if (!cpu || vec >= SOFTIRQS || !(cpu->timer.func || cpu->cause.func))
+        return 0;
+    if (context_of(preempt_count()) != ST_WAKER_SOFTIRQ)
+        return 0;
+    if (cpu->timer.func)
         cpu->raised[vec] = cpu->timer;
+    else if (bpf_ktime_get_ns() - cpu->cause.ktime < HANDED_ON_NS)
+        cpu->raised[vec] = cpu->cause;
     return 0;
 }
 

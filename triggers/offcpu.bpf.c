@@ -110,8 +110,6 @@ static __always_inline int arm(struct thread *t, st_u64 ns)
 
     if (__sync_lock_test_and_set(&t->armed, 1))
         return 0;
-    if (!t->timer_ready && make_timers_anywhere)
-        make_timer(t);
     rc = bpf_timer_start(&t->timer, ns, 0);
     if (rc) {
         t->armed = 0;
@@ -458,6 +456,8 @@ static __always_inline void leaves(struct thread *t, st_u32 slot, struct task_st
     t->off_jiffies = bpf_jiffies64();
     __sync_lock_test_and_set(&t->off, switch_clock(prev));
     if (!t->armed) {
+        if (!t->timer_ready && make_timers_anywhere)
+            make_timer(t);
         t->ktime_offset = bpf_ktime_get_ns() - switch_clock(prev);
         arm(t, threshold_ns + ST_GRACE_NS);
     }

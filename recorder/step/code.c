@@ -132,7 +132,7 @@ static enum step_kind kind_of(const ZydisDecodedInstruction *insn)
     case ZYDIS_CATEGORY_CALL:
         return is_direct(insn) ? STEP_CALL : STEP_CALL_INDIRECT;
     case ZYDIS_CATEGORY_RET:
-        return insn->mnemonic == ZYDIS_MNEMONIC_RET ? STEP_RET : STEP_FAR;
+        return insn->mnemonic == ZYDIS_MNEMONIC_RET ? STEP_RET : STEP_IRET;
     case ZYDIS_CATEGORY_SYSCALL:
         return STEP_SYSCALL;
     case ZYDIS_CATEGORY_SYSRET:
@@ -155,6 +155,8 @@ static void decode(struct step_insn *to, const uint8_t *bytes, size_t n, enum pt
     to->kind = (uint8_t)kind_of(&insn);
     if (is_direct(&insn))
         to->displacement = (int32_t)insn.raw.imm[0].value.s;
+    if (to->kind == STEP_IRET)
+        to->displacement = insn.operand_width / 8;
 }
 
 /* ------------------------------------------------------------------ */

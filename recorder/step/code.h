@@ -26,11 +26,12 @@ enum step_kind {
     STEP_REP,     /* a string instruction with a repeat prefix */
     STEP_PUSHF,
     STEP_POPF,
-    STEP_BAD, /* cannot be read or decoded */
+    STEP_IRET, /* far too; displacement: the bytes that it pops for each register */
+    STEP_BAD,  /* cannot be read or decoded */
 };
 
 struct step_insn {
-    int32_t displacement; /* of direct branches */
+    int32_t displacement; /* of direct branches; see STEP_IRET */
 
     uint8_t length;
 

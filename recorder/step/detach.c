@@ -33,7 +33,6 @@ static void restore_syscall(struct step_thread *t)
 
 static void detach(struct step_helper *h, struct step_thread *t, int sig)
 {
-    step_clear_break(t);
     step_restore_timeout(t);
     restore_flags(t);
     step_sigtrap_end(t);
@@ -60,6 +59,8 @@ static void finish_step(struct step_thread *t, int code)
         step_sigtrap_handler(t, regs.rsp);
     else if (t->insn.kind == STEP_PUSHF && regs.rip != t->ip)
         step_hide_trap_flag(t, regs.rsp);
+    else if ((t->insn.kind == STEP_POPF || t->insn.kind == STEP_IRET) && regs.rip != t->ip)
+        t->own_tf = t->pops_tf;
 }
 
 static void on_signal_stop(struct step_helper *h, struct step_thread *t, int sig)
@@ -84,6 +85,7 @@ static void on_stop(struct step_helper *h, struct step_thread *t, int status)
 {
     int sig = WSTOPSIG(status), event = status >> 16;
 
+    step_catch_up(h, t);
     if (event == PTRACE_EVENT_EXEC) {
         unsigned long former = 0;
 

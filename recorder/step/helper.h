@@ -95,6 +95,10 @@ struct step_thread {
 
     bool own_tf; /* the program set the trap flag itself */
 
+    bool pops_tf; /* the POPF or IRET at ip sets it */
+
+    bool tf_stuck; /* the kernel takes our trap flag for the program's */
+
     bool break_set;
 
     bool sigtrap_blocked; /* the program blocks SIGTRAP, we took it out of its mask */
@@ -197,6 +201,10 @@ void step_attach_start(struct step_helper *h);
 
 /* A thread changed its state (wait(2)): handles it and resumes the thread. */
 void step_on_wait(struct step_helper *h, pid_t tid, int status);
+
+/* A thread that ran to a breakpoint has stopped, there or on the way: finds out where, and takes the
+ * breakpoints back. */
+void step_catch_up(struct step_helper *h, struct step_thread *t);
 
 /* ---- syscall.c ---- */
 

@@ -7,6 +7,8 @@
 
 enum {
     REP_WORTH_A_BREAK = 8, /* iterations */
+
+    TF = 0x100, /* EFLAGS.TF */
 };
 
 static const uint64_t vsyscall_page = 0xffffffffff600000;
@@ -44,7 +46,7 @@ void step_clear_break(struct step_thread *t)
 
 /* Stepping stops once an iteration; a breakpoint behind the instruction, in a debug register, runs them all.
  */
-static bool run_to_break(struct step_helper *h, struct step_thread *t)
+static bool run_repeated(struct step_helper *h, struct step_thread *t)
 {
     uint64_t count, end = t->ip + t->insn.length;
 
@@ -53,6 +55,37 @@ static bool run_to_break(struct step_helper *h, struct step_thread *t)
     if (errno || (uint32_t)count < REP_WORTH_A_BREAK)
         return false;
     return set_breaks(h, t, &end, 1);
+}
+
+/* The kernel believes that a POPF or IRET that is stepped sets the trap flag for the program, and from then
+ * on that every trap flag is the program's (arch/x86/kernel/step.c, enable_single_step()). It runs to a
+ * breakpoint instead. */
+static bool run_flags(struct step_helper *h, struct step_thread *t)
+{
+    unsigned slot = t->insn.kind == STEP_IRET ? (unsigned)t->insn.displacement : 0;
+    uint64_t to = 0;
+    struct user_regs_struct regs;
+    uint16_t flags = 0;
+
+    if (!step_get_regs(t, &regs) ||
+        !step_code_read(&t->proc->code, regs.rsp + 2 * slot, &flags, sizeof(flags)))
+        return false;
+    t->pops_tf = flags & TF;
+    if (!slot)
+        to = t->ip + t->insn.length;
+    else if (!step_code_read(&t->proc->code, regs.rsp, &to, slot))
+        return false;
+    if (set_breaks(h, t, &to, 1))
+        return true;
+    t->tf_stuck = true;
+    return false;
+}
+
+static bool run_to_break(struct step_helper *h, struct step_thread *t)
+{
+    if (t->insn.kind == STEP_REP)
+        return !t->own_tf && run_repeated(h, t);
+    return (t->insn.kind == STEP_POPF || t->insn.kind == STEP_IRET) && run_flags(h, t);
 }
 
 /* At an instruction that arms a restartable sequence: goes through it unseen. */
@@ -75,8 +108,22 @@ static void note_vsyscall(struct step_thread *t)
         step_code_read(&t->proc->code, regs.rsp, &t->vsyscall_return, sizeof(t->vsyscall_return));
 }
 
+/* A trap flag that the kernel takes for the program's is not cleared by resuming without a step. */
+static void free_trap_flag(struct step_thread *t)
+{
+    struct user_regs_struct regs;
+
+    if (!t->own_tf && step_get_regs(t, &regs)) {
+        regs.eflags &= ~(unsigned long long)TF;
+        step_set_regs(t, &regs);
+    }
+    t->tf_stuck = false;
+}
+
 static void go(struct step_thread *t, enum __ptrace_request how, enum step_run run, int sig)
 {
+    if (t->tf_stuck && how != PTRACE_SINGLESTEP)
+        free_trap_flag(t);
     t->run = run;
     ptrace(how, t->tid, 0, (long)sig);
 }
@@ -101,7 +148,7 @@ void step_resume(struct step_helper *h, struct step_thread *t, int sig)
         go_to_handler(t, sig);
     } else if (t->at_restart || (t->insn.kind == STEP_SYSCALL && !step_code_changed(code, t->ip, t->mode))) {
         go(t, PTRACE_SYSCALL, STEP_RUN_TO_SYSCALL, sig);
-    } else if (t->insn.kind == STEP_REP && !sig && !t->own_tf && run_to_break(h, t)) {
+    } else if (!sig && run_to_break(h, t)) {
         go(t, PTRACE_CONT, STEP_RUN_TO_BREAK, 0);
     } else if (!sig && !t->own_tf && run_through(h, t)) {
         go(t, PTRACE_CONT, STEP_RUN_UNSEEN, 0);

@@ -70,8 +70,7 @@ void step_sigtrap_begin(struct step_thread *t)
 
 void step_sigtrap_handler(struct step_thread *t, uint64_t sp)
 {
-    /* Before a POPF our trap flag is set where the kernel does not know that it is ours, and it gets into the
-     * frame. */
+    /* Where the kernel takes our trap flag for the program's it gets into the frame. */
     if (t->mode == PTENC_MODE_64)
         step_hide_trap_flag(t, sp + FRAME_FLAGS);
     t->own_tf = false;

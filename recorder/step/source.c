@@ -45,7 +45,7 @@ struct rec_source {
     struct rec_switch *switches;
 };
 
-bool step_no_ret_compression;
+bool step_no_ret_compression, step_no_breaks;
 
 /* ------------------------------------------------------------------ */
 /* Whether it can                                                      */
@@ -141,6 +141,7 @@ static int start_helper(struct rec_source *s, const struct rec_source_config *co
         .target = config->target,
         .command = config->command,
         .shared = s->shared,
+        .no_breaks = step_no_breaks,
         .encoding = {.ret_compression = !step_no_ret_compression},
     };
     int pair[2];

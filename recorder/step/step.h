@@ -10,7 +10,8 @@ extern const struct rec_source_ops rec_source_step;
 /* Instructions stepped so far. */
 uint64_t step_count(const struct rec_source *s);
 
-/* For tests: sources opened from now on write every return as a TIP packet (NoRETComp). */
-extern bool step_no_ret_compression;
+/* For tests: sources opened from now on write every return as a TIP packet (NoRETComp), or use no debug
+ * registers, as on a machine that has none to give. */
+extern bool step_no_ret_compression, step_no_breaks;
 
 #endif

@@ -40,7 +40,6 @@ static void on_signal(struct step_helper *h, struct step_thread *t, int sig, uin
         step_resume(h, t, sig);
         return;
     }
-    step_clear_break(t);
     action = step_signal_action(t->tid, sig);
     if (sig == SIGTRAP && t->proc->sigtrap_ignored)
         action = STEP_SIG_IGNORED;
@@ -118,7 +117,6 @@ static void on_trap(struct step_helper *h, struct step_thread *t)
         step_resume(h, t, 0);
         return;
     }
-    step_clear_break(t);
     if (t->recording)
         on_rare_trap(h, t, ip);
     else
@@ -177,13 +175,11 @@ static void on_event_stop(struct step_helper *h, struct step_thread *t)
         step_remake(t, 0);
     t->interrupted = false;
     t->check = true;
-    step_clear_break(t);
     step_resume(h, t, 0);
 }
 
 static void on_group_stop(struct step_helper *h, struct step_thread *t)
 {
-    step_clear_break(t);
     if (t->recording)
         step_leave(h, t);
     t->check = true;
@@ -191,13 +187,27 @@ static void on_group_stop(struct step_helper *h, struct step_thread *t)
     ptrace(PTRACE_LISTEN, t->tid, 0, 0);
 }
 
+void step_catch_up(struct step_helper *h, struct step_thread *t)
+{
+    uint64_t ip;
+
+    if ((t->run != STEP_RUN_TO_BREAK && t->run != STEP_RUN_UNSEEN) || !read_ip(t, &ip))
+        return;
+    step_clear_break(t);
+    if (t->run == STEP_RUN_TO_BREAK && ip != t->ip)
+        step_walk(h, t, ip);
+    t->ip = ip;
+    t->run = STEP_RUN_STEP;
+    t->insn = (struct step_insn){.kind = STEP_UNREAD};
+    t->check = true;
+}
+
 static void on_stop(struct step_helper *h, struct step_thread *t, int status)
 {
     int sig = WSTOPSIG(status), event = status >> 16;
-    uint64_t ip = 0;
+    uint64_t ip;
 
-    if (t->run == STEP_RUN_UNSEEN && read_ip(t, &ip))
-        t->ip = ip;
+    step_catch_up(h, t);
     switch (event) {
     case 0:
         break;

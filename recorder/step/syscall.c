@@ -24,11 +24,16 @@ static int64_t number_of(const struct step_thread *t, const struct user_regs_str
     return t->mode == PTENC_MODE_32 ? (int32_t)regs->orig_rax : (int64_t)regs->orig_rax;
 }
 
+static enum ptenc_mode mode_of(const struct user_regs_struct *regs)
+{
+    return regs->cs == USER32_CS ? PTENC_MODE_32 : PTENC_MODE_64;
+}
+
 void step_take_position(struct step_thread *t, const struct user_regs_struct *regs)
 {
     int64_t result;
 
-    t->mode = regs->cs == USER32_CS ? PTENC_MODE_32 : PTENC_MODE_64;
+    t->mode = mode_of(regs);
     result = -result_of(t, regs);
     t->at_restart = number_of(t, regs) >= 0 && result >= RESTART_FIRST && result <= RESTART_LAST;
     t->ip = t->at_restart ? regs->rip - SYSCALL_LENGTH : regs->rip;
@@ -92,6 +97,29 @@ static bool is_wait(long nr)
     }
 }
 
+/* The same for 32-bit programs (arch/x86/entry/syscalls/syscall_32.tbl), those with 64-bit times included. */
+static bool is_wait_32(long nr)
+{
+    static const short waits[] = {
+        3,   4,   145, 146, 180, 181, 333, 334, 378,
+        379,           /* read, write, readv, writev, pread, pwrite, preadv, pwritev */
+        187, 239, 313, /* sendfile, splice */
+        102, 337, 345, 364, 369, 370, 371, 372, 417, /* socketcall, the messages, accept4, sendto, recvfrom */
+        256, 319, 441,                               /* epoll_wait, epoll_pwait */
+        82,  142, 168, 308, 309, 413, 414,           /* select, poll, pselect6, ppoll */
+        117, 279, 280, 418, 419, 420,                /* ipc, mq_timedsend, mq_timedreceive, semtimedop */
+        177, 421, 247, 416, 426,                     /* rt_sigtimedwait, io_getevents, io_uring_enter */
+        240, 422, 449,                               /* futex */
+        55,  221, 143,                               /* fcntl, flock */
+        7,   114, 284,                               /* waitpid, wait4, waitid */
+    };
+
+    for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++)
+        if (waits[i] == nr)
+            return true;
+    return false;
+}
+
 /* What is left of an epoll_wait's time-out, so that wake-ups do not prolong it. Zero must not become "for
  * ever". */
 static int32_t rest_of(int32_t timeout_ms, uint64_t ns)
@@ -107,15 +135,21 @@ void step_remake(struct step_thread *t, uint64_t now)
 {
     struct user_regs_struct regs;
 
-    if (!step_get_regs(t, &regs) || regs.cs == USER32_CS || (int64_t)regs.rax != -EINTR ||
-        (int64_t)regs.orig_rax < 0 || !is_wait((long)regs.orig_rax))
+    if (!step_get_regs(t, &regs))
         return;
-    t->remade = (int64_t)regs.orig_rax;
-    if (now && t->entered && (t->remade == SYS_epoll_wait || t->remade == SYS_epoll_pwait)) {
+    t->mode = mode_of(&regs);
+    t->remade = number_of(t, &regs);
+    if (result_of(t, &regs) != -EINTR ||
+        !(t->mode == PTENC_MODE_32 ? is_wait_32(t->remade) : is_wait(t->remade))) {
+        t->remade = -1;
+        return;
+    }
+    if (now && t->mode == PTENC_MODE_64 && t->entered &&
+        (t->remade == SYS_epoll_wait || t->remade == SYS_epoll_pwait)) {
         t->timeout_changed = true;
         regs.r10 = (uint32_t)rest_of((int32_t)t->arg[3], now - t->entered);
     }
-    regs.rax = regs.orig_rax;
+    regs.rax = (uint64_t)t->remade;
     regs.rip -= SYSCALL_LENGTH;
     regs.orig_rax = (uint64_t)-1;
     step_set_regs(t, &regs);

@@ -5,7 +5,6 @@ enum {
     TIME_STEP = 10 * 1000,   /* ns: calls and returns get a TSC when the last one is older */
     TIME_IDLE = 1000 * 1000, /* and everything else */
     TIME_LOOK = 32,          /* instructions between looks at the clock where nothing calls */
-    TF = 0x100,              /* EFLAGS.TF */
 };
 
 void (*step_executed)(pid_t tid, uint64_t ip);
@@ -41,6 +40,7 @@ bool step_leads_to(const struct step_thread *t, uint64_t to)
     case STEP_CALL_INDIRECT:
     case STEP_RET:
     case STEP_FAR:
+    case STEP_IRET:
         return true;
     case STEP_REP:
         return to == t->ip || to == next_of(t);
@@ -82,21 +82,10 @@ void step_leave(struct step_helper *h, struct step_thread *t)
 /* ------------------------------------------------------------------ */
 /* Instructions                                                        */
 
-/* The kernel hides the trap flag that it set for us, except behind a POPF or IRET: there it is what was
- * popped. */
-static void note_trap_flag(struct step_thread *t)
-{
-    struct user_regs_struct regs;
-
-    if (step_get_regs(t, &regs))
-        t->own_tf = regs.eflags & TF;
-}
-
 static void walk_far(struct step_thread *t, uint64_t to)
 {
     struct user_regs_struct regs;
 
-    note_trap_flag(t);
     if (step_get_regs(t, &regs))
         t->mode = regs.cs == 0x23 ? PTENC_MODE_32 : PTENC_MODE_64;
     ptenc_far(&t->enc, to, t->mode);
@@ -140,8 +129,12 @@ static void encode(struct step_helper *h, struct step_thread *t, uint64_t to)
         if (step_get_regs(t, &regs))
             step_hide_trap_flag(t, regs.rsp);
         break;
+    case STEP_IRET:
+        t->own_tf = t->pops_tf;
+        walk_far(t, to);
+        break;
     case STEP_POPF:
-        note_trap_flag(t);
+        t->own_tf = t->pops_tf;
         break;
     default:
         break;

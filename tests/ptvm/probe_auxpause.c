@@ -295,7 +295,7 @@ static int show(enum place place, enum rings rings, bool kernel)
                (unsigned long long)t.kernel_enabled);
     printf("  %d hits, %u errors\n", t.hits, t.errors);
     fflush(stdout);
-    return t.hits != 1 || (needed(&t) && !stopped);
+    return !t.hits || (needed(&t) && !stopped);
 }
 
 int main(void)

@@ -24,7 +24,7 @@ static struct {
     uint64_t id;
 } identity;
 
-enum { DUMMY_ID = 7, STALL_ID = 8 };
+enum { DUMMY_ID = 7, STALL_ID = 8, META_ID = 9 };
 
 static void check(int rc, const struct st_error *err)
 {
@@ -46,17 +46,20 @@ void recording_begin(void)
                                                    PERF_SAMPLE_TIME | PERF_SAMPLE_CPU,
                                     .sample_id_all = 1};
     struct perf_event_attr stall = dummy;
-    uint64_t ids[] = {DUMMY_ID, STALL_ID};
+    struct perf_event_attr meta = dummy;
+    uint64_t ids[] = {DUMMY_ID, STALL_ID, META_ID};
     struct st_error err = {0};
 
     stall.config = PERF_COUNT_SW_BPF_OUTPUT;
     stall.sample_type |= PERF_SAMPLE_RAW;
+    meta.sample_type |= PERF_SAMPLE_RAW;
     strcpy(folder, "/tmp/recording-XXXXXX");
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof(path), "%s/r.data", folder);
     check(pd_writer_open(path, false, &writer, &err), &err);
     check(pd_writer_add_event(writer, &dummy, &ids[0], 1, "dummy:u", &err), &err);
     check(pd_writer_add_event(writer, &stall, &ids[1], 1, ST_STALL_EVENT_NAME, &err), &err);
+    check(pd_writer_add_event(writer, &meta, &ids[2], 1, ST_META_EVENT_NAME, &err), &err);
     memset(&identity, 0, sizeof(identity));
     identity.id = DUMMY_ID;
 }
@@ -163,17 +166,59 @@ void recording_lost(uint64_t n)
     record(PERF_RECORD_LOST, 0, (uint64_t[]){DUMMY_ID, n}, 16, NULL);
 }
 
-static void sample(const void *raw, size_t size)
+static void sample(size_t event, const void *raw, size_t size)
 {
-    struct pd_made_sample s = {identity.pid, identity.tid, identity.cpu, identity.time, STALL_ID, raw, size};
+    struct pd_made_sample s = {identity.pid,     identity.tid, identity.cpu, identity.time,
+                               DUMMY_ID + event, raw,          size};
     struct st_error err = {0};
 
-    check(pd_writer_sample(writer, 1, &s, &err), &err);
+    check(pd_writer_sample(writer, event, &s, &err), &err);
 }
 
 void recording_stall(const struct st_stall_record *r)
 {
-    sample(r, sizeof(*r));
+    sample(1, r, sizeof(*r));
+}
+
+void recording_meta(const char *strings, size_t size)
+{
+    struct st_meta_record head = {ST_META_MAGIC, ST_STALL_VERSION, (st_u16)size};
+    char bytes[2048];
+
+    assert_true(size <= sizeof(bytes) - sizeof(head));
+    memcpy(bytes, &head, sizeof(head));
+    memcpy(bytes + sizeof(head), strings, size);
+    sample(2, bytes, sizeof(head) + size);
+}
+
+void recording_ring(uint32_t idx, uint32_t tid, uint64_t offset, size_t n)
+{
+    static const char padding[256];
+    struct pd_auxtrace head = {.header = {.type = PD_RECORD_AUXTRACE, .size = sizeof(head)},
+                               .offset = offset,
+                               .idx = idx,
+                               .tid = tid,
+                               .cpu = UINT32_MAX};
+    struct st_error err = {0};
+
+    assert_true(n <= sizeof(padding));
+    check(pd_writer_auxtrace(writer, &head, padding, n, NULL, 0, &err), &err);
+}
+
+void recording_aux(uint64_t offset, uint64_t size, uint64_t flags)
+{
+    record(PERF_RECORD_AUX, 0, (uint64_t[]){offset, size, flags}, 24, NULL);
+}
+
+void recording_vdso(uint32_t pid, uint64_t address, const void *image, uint32_t size)
+{
+    struct st_vdso_record head = {
+        .magic = ST_VDSO_MAGIC, .version = ST_STALL_VERSION, .pid = pid, .size = size, .address = address};
+    char bytes[2048];
+
+    memcpy(bytes, &head, sizeof(head));
+    memcpy(bytes + sizeof(head), image, size);
+    sample(2, bytes, sizeof(head) + size);
 }
 
 void recording_names(const struct recording_name *names, unsigned n)
@@ -189,5 +234,5 @@ void recording_names(const struct recording_name *names, unsigned n)
         strcpy(bytes + at + 16, names[i].name);
         at += 17 + strlen(names[i].name);
     }
-    sample(bytes, at);
+    sample(1, bytes, at);
 }

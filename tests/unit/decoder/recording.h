@@ -32,6 +32,18 @@ void recording_itrace(uint32_t pid, uint32_t tid);
 void recording_lost(uint64_t n);
 void recording_stall(const struct st_stall_record *record);
 
+/* Strings "key=value" of the recorder, each with its NUL: the size without the literal's own. */
+void recording_meta(const char *strings, size_t size);
+
+/* The ring of a thread: n bytes of padding packets. */
+void recording_ring(uint32_t idx, uint32_t tid, uint64_t offset, size_t n);
+
+/* The kernel wrote a chunk of a ring and had no room behind it. */
+void recording_aux(uint64_t offset, uint64_t size, uint64_t flags);
+
+/* A vdso's bytes. */
+void recording_vdso(uint32_t pid, uint64_t address, const void *bytes, uint32_t size);
+
 /* Names for kernel addresses: {address, start, name} n times. */
 struct recording_name {
     uint64_t address, start;

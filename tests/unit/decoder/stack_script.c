@@ -49,7 +49,7 @@ static const struct function table[] = {
     {"k_msr", 0xffffffff81004000, 0x100, DEC_ROLE_PLAIN, NULL},
 };
 
-enum { NFUNCTIONS = sizeof(table) / sizeof(table[0]), TEXT = 65536 };
+enum { NFUNCTIONS = sizeof(table) / sizeof(table[0]), TEXT = 1048576 };
 
 static struct dec_function functions[NFUNCTIONS];
 static char text[TEXT];

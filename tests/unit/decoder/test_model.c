@@ -246,6 +246,52 @@ static void a_completion_completes_its_row(void **state)
     assert_string_equal(query("SELECT value FROM meta WHERE key = 'trigger_stall_id'"), "1\n");
 }
 
+static void the_recorder_names_the_stall_that_fired(void **state)
+{
+    static const char strings[] =
+        "trigger=offcpu>20ms\0trigger_index=1\0trigger_seq=5\0wall_offset_ns=-7\0reason=trigger\0"
+        "freeze_done=51500000\0warning=one\0warning=two\0unknown=x";
+    struct st_stall_record first = stall(), second = stall();
+
+    (void)state;
+    first.trigger = 1;
+    second.seq = 6;
+    second.trigger = 1;
+    recording_at(41600000, 0, 0, 1);
+    recording_stall(&first);
+    recording_stall(&second);
+    recording_meta(strings, sizeof(strings));
+    load(0);
+    store();
+    assert_string_equal(
+        query("SELECT key, value FROM meta WHERE key IN ('trigger', 'trigger_stall_id', 'wall_offset_ns', "
+              "'warning', "
+              "'snapshot_reason', 'freeze_done_ns', 'recording_end_ns', 'skipped_records') ORDER BY key"),
+        "freeze_done_ns|50000000\nrecording_end_ns|50000000\nskipped_records|0\nsnapshot_reason|trigger\n"
+        "trigger|offcpu>20ms\ntrigger_stall_id|1\nwall_offset_ns|-7\nwarning|one\ntwo\n");
+}
+
+static void a_vdso_in_the_snapshot_is_used(void **state)
+{
+    const struct dec_thread *t;
+    uint8_t byte;
+
+    (void)state;
+    recording_at(1000, 10, 10, 0);
+    recording_mmap(10, 0x7000, 0x1000, 0, "[vdso]"); /* the record of its bytes stands behind it */
+    recording_mmap(12, 0x9000, 0x1000, 0, "[vdso]");
+    recording_comm(10, 10, "t", false);
+    recording_comm(12, 12, "t", false);
+    recording_vdso(10, 0x7000, "\xc3\x90", 2);
+    load(0);
+    t = dec_sideband_thread(sb, 10, -1, 1000);
+    assert_int_equal(dec_space_read(t->process->space, 2000, 0x7000, &byte, 1), 1);
+    assert_int_equal(byte, 0xc3);
+    t = dec_sideband_thread(sb, 12, -1, 1000); /* shared: written once */
+    assert_int_equal(dec_space_read(t->process->space, 2000, 0x9000, &byte, 1), 1);
+    assert_int_equal(byte, 0xc3);
+}
+
 static void calls_and_their_time_off_the_cpu(void **state)
 {
     (void)state;
@@ -394,6 +440,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_stall_tells_its_story, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_ongoing_stall_has_no_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_completion_completes_its_row, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_recorder_names_the_stall_that_fired, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_vdso_in_the_snapshot_is_used, set_up, tear_down),
         cmocka_unit_test_setup_teardown(calls_and_their_time_off_the_cpu, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_missing_is_a_row, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_overwritten_ring_hides_the_past, set_up, tear_down),

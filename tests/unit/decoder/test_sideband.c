@@ -237,6 +237,61 @@ static void a_stall_record_is_kept_with_its_thread(void **state)
     assert_null(dec_sideband_kernel_name(sb, 0xffffffff81000021));
 }
 
+static void what_the_recorder_tells_of_rings(void **state)
+{
+    static const char strings[] =
+        "ring.0=tid=11 cpu=-1 since=3000 offset=77 size=8 truncated=0\0"
+        "ring.1=tid=12 cpu=-1 since=4000 offset=0 size=8 truncated=0\0switches_since=2000";
+
+    (void)state;
+    recording_at(1000, 10, 11, 2);
+    recording_comm(10, 11, "t", false);
+    recording_comm(10, 12, "u", false);
+    recording_ring(0, 11, 77, 8);
+    recording_ring(1, 12, 0, 8);
+    recording_meta(strings, sizeof(strings));
+    recording_at(5000, 10, 11, 2);
+    recording_comm(10, 11, "u", false);
+    read_it();
+    assert_int_equal(sb->rings.n, 2);
+    assert_true(sb->rings.at[0].overwritten);
+    assert_false(sb->rings.at[1].overwritten);
+    assert_int_equal(dec_sideband_thread(sb, 12, -1, 0)->traced_since, 4000);
+    assert_int_equal(sb->notices.n, 1);
+    assert_true(sb->notices.at[0].lost);
+    assert_int_equal(sb->notices.at[0].time, 1000);
+    assert_int_equal(sb->notices.at[0].until, 2000);
+}
+
+/* Bytes that the kernel had no room for are a seam in the ring, wherever the pieces end. */
+static void a_truncated_chunk_splits_its_piece(void **state)
+{
+    const struct dec_ring *r;
+
+    (void)state;
+    recording_at(1000, 10, 11, 2);
+    recording_aux(0, 40, PERF_AUX_FLAG_TRUNCATED);
+    recording_aux(40, 24, 0);
+    recording_aux(64, 64, PERF_AUX_FLAG_TRUNCATED);
+    recording_ring(0, 11, 0, 64);
+    recording_ring(0, 11, 64, 64);
+    recording_ring(0, 11, 128, 64);
+    recording_ring(1, 12, 0, 64);
+    read_it();
+    assert_int_equal(sb->rings.n, 2);
+    r = &sb->rings.at[0];
+    assert_int_equal(r->pieces.n, 4);
+    assert_int_equal(r->pieces.at[0].size, 40);
+    assert_false(r->pieces.at[0].truncated);
+    assert_int_equal(r->pieces.at[1].offset, 40);
+    assert_int_equal(r->pieces.at[1].size, 24);
+    assert_true(r->pieces.at[1].truncated);
+    assert_false(r->pieces.at[2].truncated);
+    assert_true(r->pieces.at[3].truncated);
+    assert_int_equal(sb->rings.at[1].pieces.n, 1);
+    assert_false(sb->rings.at[1].pieces.at[0].truncated);
+}
+
 static void a_broken_stall_record_is_refused(void **state)
 {
     struct st_stall_record r = {
@@ -265,6 +320,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(off_the_cpu_to_the_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(idle_threads_are_one_a_cpu, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_stall_record_is_kept_with_its_thread, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_the_recorder_tells_of_rings, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_truncated_chunk_splits_its_piece, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_broken_stall_record_is_refused, set_up, tear_down),
     };
 

@@ -4,6 +4,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -181,6 +183,27 @@ static void times_between_points_are_marked(void **state)
                         "  a 50+10 self 10 guess\n");
 }
 
+static void deep_recursion(void **state)
+{
+    enum { DEPTH = 500 };
+    char script[64 * DEPTH] = "0 enable - main\n1 call main+16 a\n", last[64];
+    size_t n = strlen(script);
+    const char *tree;
+
+    (void)state;
+    for (int i = 2; i < DEPTH; i++)
+        n += (size_t)snprintf(script + n, sizeof(script) - n, "%d call a+16 a\n", i);
+    for (int i = DEPTH; i < 2 * DEPTH - 2; i++)
+        n += (size_t)snprintf(script + n, sizeof(script) - n, "%d ret a+40 a+21\n", i);
+    snprintf(script + n, sizeof(script) - n, "%d ret a+40 main+21", 2 * DEPTH);
+    tree = script_run(script, NULL);
+    snprintf(last, sizeof(last), "  a %d+1 self 1 again\n", DEPTH - 1);
+    assert_true(strlen(tree) > strlen(last));
+    assert_string_equal(tree + strlen(tree) - strlen(last), last);
+    assert_int_equal(script_counts().calls, DEPTH);
+    assert_int_equal(script_counts().unwound, 0);
+}
+
 static void nothing_at_all(void **state)
 {
     (void)state;
@@ -201,6 +224,7 @@ int main(void)
         cmocka_unit_test(jumps_that_are_no_calls),
         cmocka_unit_test(plt_entry_and_lazy_binding),
         cmocka_unit_test(times_between_points_are_marked),
+        cmocka_unit_test(deep_recursion),
         cmocka_unit_test(nothing_at_all),
     };
 

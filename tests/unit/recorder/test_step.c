@@ -537,18 +537,39 @@ static void test_without_ret_compression(void **state)
     step_no_ret_compression = false;
 }
 
+static void test_without_breakpoints(void **state)
+{
+    (void)state;
+    step_no_breaks = true;
+    compare(repeated_strings, 0, 1);
+    compare(flags, 0, 1);
+    compare(calls_and_returns, 0, 1);
+    compare(signals, 0, 1);
+    step_no_breaks = false;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_more),      cmocka_unit_test(test_conditional_branches),
-        cmocka_unit_test(test_calls_and_returns), cmocka_unit_test(test_recursion),
-        cmocka_unit_test(test_repeated_strings),  cmocka_unit_test(test_flags),
-        cmocka_unit_test(test_signals),           cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_system_calls),      cmocka_unit_test(test_vsyscall),
-        cmocka_unit_test(test_threads),           cmocka_unit_test(test_children),
-        cmocka_unit_test(test_exec_in_thread),    cmocka_unit_test(test_changing_code),
-        cmocka_unit_test(test_mode_32),           cmocka_unit_test(test_restartable_sequence),
-        cmocka_unit_test(test_command),           cmocka_unit_test(test_without_ret_compression),
+        cmocka_unit_test(test_nothing_more),
+        cmocka_unit_test(test_conditional_branches),
+        cmocka_unit_test(test_calls_and_returns),
+        cmocka_unit_test(test_recursion),
+        cmocka_unit_test(test_repeated_strings),
+        cmocka_unit_test(test_flags),
+        cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_system_calls),
+        cmocka_unit_test(test_vsyscall),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_children),
+        cmocka_unit_test(test_exec_in_thread),
+        cmocka_unit_test(test_changing_code),
+        cmocka_unit_test(test_mode_32),
+        cmocka_unit_test(test_restartable_sequence),
+        cmocka_unit_test(test_command),
+        cmocka_unit_test(test_without_ret_compression),
+        cmocka_unit_test(test_without_breakpoints),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

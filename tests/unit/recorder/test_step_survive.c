@@ -459,6 +459,9 @@ static void test_steps_itself(void **state)
 {
     (void)state;
     assert_int_equal(step_through(steps_itself), 0);
+    step_no_breaks = true;
+    assert_int_equal(step_through(steps_itself), 0);
+    step_no_breaks = false;
 }
 
 static _Atomic uint64_t *spun;
@@ -766,12 +769,11 @@ static void test_arm_is_killed(void **state)
     assert_int_equal(x.status, 33 << 8);
 }
 
-static void test_leaves_and_comes_back(void **state)
+static void leave_and_come_back(void)
 {
     struct harness x;
     pid_t pid;
 
-    (void)state;
     counters = mmap(NULL, sizeof(*counters), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(counters != MAP_FAILED);
     harness_fork(&x, NULL, busy_program);
@@ -790,6 +792,15 @@ static void test_leaves_and_comes_back(void **state)
     counters->stop = 1;
     harness_wait(&x);
     assert_int_equal(x.status, 33 << 8);
+}
+
+static void test_leaves_and_comes_back(void **state)
+{
+    (void)state;
+    leave_and_come_back();
+    step_no_breaks = true;
+    leave_and_come_back();
+    step_no_breaks = false;
 }
 
 /* ------------------------------------------------------------------ */
@@ -927,6 +938,35 @@ static int sleeps_twice(void)
     return 0;
 }
 
+/* The times at which user code was left for the longest time, and at which it came back, by the ring's
+ * packets. */
+static void longest_absence(const struct rec_ring *ring, uint64_t *left, uint64_t *back)
+{
+    uint64_t time = 0, out = 0;
+    struct pt_packet_decoder *decoder;
+    struct pt_config config;
+    struct pt_packet p;
+
+    *left = *back = 0;
+    pt_config_init(&config);
+    config.begin = (uint8_t *)ring->part[0];
+    config.end = config.begin + ring->size[0];
+    decoder = pt_pkt_alloc_decoder(&config);
+    assert_int_equal(pt_pkt_sync_forward(decoder), 0);
+    while (pt_pkt_next(decoder, &p, sizeof(p)) > 0) {
+        if (p.type == ppt_tsc) {
+            assert_true(p.payload.tsc.tsc >= time);
+            time = p.payload.tsc.tsc;
+        } else if (p.type == ppt_tip_pgd) {
+            out = time;
+        } else if (p.type == ppt_tip_pge && out && time - out > *back - *left) {
+            *left = out;
+            *back = time;
+        }
+    }
+    pt_pkt_free_decoder(decoder);
+}
+
 /* The switches told are those of the sleeps: not the steps', and not those of system calls that do not wait.
  */
 static void test_real_switches(void **state)
@@ -947,7 +987,7 @@ static void test_real_switches(void **state)
     harness_freeze(&x, &rings, &nrings);
     harness_must(ops->switches(x.source, &switches, &n, &err), &err, "switches");
     if (n) { /* nothing where perf events are refused */
-        uint64_t slept = 0;
+        uint64_t slept = 0, left, back, out = 0, in = 0;
 
         assert_true(n >= 3 && n < 40);
         for (size_t i = 0; i < n; i++) {
@@ -958,9 +998,16 @@ static void test_real_switches(void **state)
                 assert_true(switches[i].time >= switches[i - 1].time);
                 assert_int_equal(switches[i].out, !switches[i - 1].out);
             }
-            if (i && !switches[i].out && switches[i].time - switches[i - 1].time > slept)
-                slept = switches[i].time - switches[i - 1].time;
+            if (i && !switches[i].out && switches[i].time - switches[i - 1].time > slept) {
+                out = switches[i - 1].time;
+                in = switches[i].time;
+                slept = in - out;
+            }
         }
+        /* The packets and the kernel's records tell time by one clock. */
+        longest_absence(&rings[0], &left, &back);
+        assert_true(left <= out && out < in && in <= back);
+        assert_true(out - left < SLACK_MS * 1000000ull);
         assert_true(switches[n - 1].out);
         assert_in_range(slept, 119000000, (120 + SLACK_MS) * 1000000ull);
     }

@@ -1,0 +1,10 @@
+# Tests that run one script several times.
+function(st_cli_test name)
+  add_test(NAME cli_${name} COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/cli/${ARGN})
+  set_tests_properties(cli_${name} PROPERTIES LABELS cli TIMEOUT 300
+    ENVIRONMENT "STALLTRAP=$<TARGET_FILE:stalltrap>;BUILD=${CMAKE_BINARY_DIR};SOURCE=${CMAKE_SOURCE_DIR}")
+endfunction()
+
+foreach(kind lock fsync fsync_fuse slowsend nagle busy idle forever)
+  st_cli_test(stalls.${kind} stalls.sh ${kind})
+endforeach()

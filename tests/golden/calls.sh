@@ -1,0 +1,48 @@
+#!/bin/bash
+# Records a command with the step source from its first to its last instruction. The calls must be those of perf on the same
+# snapshot, in `decode --dump` and in the database; a workload's tree must be its known tree.
+# usage: calls.sh workload NAME EXIT-STATUS [FILE-OF-ITS-OWN...]
+#        calls.sh command COMMAND...
+set -u
+. "$SOURCE/tests/cli/lib.sh"
+kind=$1
+shift
+name= own=()
+if [ "$kind" = workload ]; then
+    name=$1 expected=$2
+    shift 2
+    own=("$name" "$@")
+    set -- "$programs/$name"
+else
+    expected=0
+fi
+
+("$@" >plain.out; exit $?) 2>plain.err
+plain=$?
+[ $plain -eq "$expected" ] || fail "$* without us ends with $plain" plain.err
+env -i PATH="$PATH" LC_ALL=C "$STALLTRAP" arm --source step --ring 16M -o x -- "$@" >arm.out 2>arm.err || fail "arm ends with $?" arm.out arm.err
+tail -n 1 arm.out | grep -q '^wrote x\.1\.data, x\.1\.db (' || fail "no 'wrote' line" arm.out arm.err
+head -n -1 arm.out | diff -u plain.out - || fail "stepped, the program prints something else"
+
+"$STALLTRAP" decode x.1.data --dump calls >dump.calls 2>dump.err || fail "decode --dump ends with $?" dump.err
+perf_calls x.1.data
+python3 "$SOURCE/tests/golden/normalize_calls.py" dump perf.calls dump.calls || fail "perf and decode --dump calls differ"
+python3 "$SOURCE/tests/golden/normalize_calls.py" rows perf.calls x.1.db || fail "perf and the database differ"
+[ "$(sql x.1.db "SELECT value FROM meta WHERE key = 'decode_errors'")" = 0 ] || fail "decoding errors"
+gaps=$(sql x.1.db "SELECT reason, detail, start_ns, end_ns FROM gaps")
+[ -z "$gaps" ] || fail "everything was recorded, yet there are gaps: $gaps"
+[ -n "$name" ] || exit 0
+
+{
+    echo "CREATE TEMP TABLE own(function PRIMARY KEY); CREATE TEMP TABLE own_module(module PRIMARY KEY);"
+    "$known_trees/own_functions.sh" "${own[@]/#/$programs/}" | sed "s/.*/INSERT INTO own VALUES('&');/"
+    printf "INSERT INTO own_module VALUES('%s');\n" "${own[@]}"
+    cat "$SOURCE/tests/golden/tree.sql"
+} >tree.sql
+sqlite3 -readonly x.1.db <tree.sql >found.tree || fail "no tree"
+if [ -e "$known_trees/$name.calls" ]; then # several stacks in one thread: the order of the calls is known
+    "$programs/treecheck" flat found.tree >found.calls
+    diff -u "$known_trees/$name.calls" found.calls || fail "the calls are not the known ones"
+else
+    "$programs/treecheck" --tails sibling compare "$known_trees/$name.tree" found.tree || fail "the tree is not the known one" found.tree
+fi

@@ -1,0 +1,20 @@
+# One test of calls.sh a workload; and the commands that perf's sequence alone tells the truth about.
+function(st_golden_calls name)
+  add_test(NAME golden_calls.${name} COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/golden/calls.sh ${ARGN})
+  set_tests_properties(golden_calls.${name} PROPERTIES LABELS golden TIMEOUT 300
+    ENVIRONMENT "STALLTRAP=$<TARGET_FILE:stalltrap>;BUILD=${CMAKE_BINARY_DIR};SOURCE=${CMAKE_SOURCE_DIR}")
+endfunction()
+
+foreach(name recursion func_pointers tail_calls setjmp_longjmp signals nested_signals exceptions threads ifunc nest coroutine)
+  st_golden_calls(${name} workload ${name} 0)
+endforeach()
+st_golden_calls(segv workload segv 139)
+st_golden_calls(dlopen_close workload dlopen_close 0 plugin_a.so plugin_b.so)
+foreach(name plt_lazy plt_now)
+  st_golden_calls(${name} workload ${name} 0 plt_lib.so)
+endforeach()
+foreach(name fork_exec vfork_exec)
+  st_golden_calls(${name} workload ${name} 0 exec_target)
+endforeach()
+st_golden_calls(ls command /bin/ls /etc/apt)
+st_golden_calls(git command git --version)
