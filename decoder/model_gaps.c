@@ -97,6 +97,8 @@ static bool ran_before(const struct model_thread *t, uint64_t time)
 {
     if (t->calls.n && !(t->calls.at[0].flags & TDB_CALL_NO_CALL))
         return false;
+    if (t->thread->start && t->model->sb->inherited)
+        return false;
     return !t->thread->start || (t->thread->first_in && t->thread->first_in < time);
 }
 

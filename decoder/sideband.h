@@ -167,6 +167,8 @@ struct dec_sideband {
 
     bool has_pt; /* there is an Intel PT event and its PD_RECORD_AUXTRACE_INFO */
 
+    bool inherited; /* threads are traced from their birth */
+
     bool snapshot; /* the rings are snapshots of overwritten ones */
 
     bool has_switches;

@@ -183,7 +183,8 @@ static int new_process(struct sb_context *c, const struct task_record *m, uint64
     return parent ? dec_space_fork(process->space, parent->space, time, err) : 0;
 }
 
-/* perf makes up FORK records without a time for threads that were there before. */
+/* FORK records are made up for threads that were there before: by perf without a time, by our recorder with
+ * that of its start. */
 static int apply_fork(struct sb_context *c, const struct pd_record *r, uint64_t time, struct st_error *err)
 {
     const struct task_record *m = (const void *)r->header;
@@ -193,7 +194,7 @@ static int apply_fork(struct sb_context *c, const struct pd_record *r, uint64_t 
 
     if (rc)
         return rc;
-    if (!time)
+    if (time <= c->sb->first)
         return sb_thread(c, (int32_t)m->pid, (int32_t)m->tid, 0) ? 0 : st_nomem(err, "a thread");
     parent = dec_sideband_thread(c->sb, (int32_t)m->ptid, -1, time);
     if (m->pid != m->ppid)
@@ -356,6 +357,7 @@ static int collect_info(struct sb_context *c, const struct pd_record *r, struct 
         return bad(r, "no event in the file is of the PMU that it names", err);
     dec_pt_config_from_perf(&c->sb->pt, m->priv, n, attr, pd_reader_string(c->reader, PD_FEAT_CPUID));
     c->sb->snapshot = n > PD_PT_SNAPSHOT_MODE && m->priv[PD_PT_SNAPSHOT_MODE];
+    c->sb->inherited = attr->inherit;
     c->sb->has_pt = true;
     return 0;
 }

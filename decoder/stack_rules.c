@@ -91,13 +91,28 @@ int stk_call(struct dec_stack *s, const struct dec_event *e)
     return stk_push(s, &f, f.function->symbol, 0);
 }
 
-/* Leaves all frames above index i, and that one too if it `returns`. */
+/* Whether the thread is about to leave for a caller: a C++ exception, longjmp (glibc's has a part without a
+ * name). */
+static bool unwinding(const struct dec_stack *s)
+{
+    size_t n = s->frames.n;
+
+    return s->frames.at[n - 1].function->role == DEC_ROLE_UNWINDER ||
+           (n > 1 && s->frames.at[n - 2].function->role == DEC_ROLE_UNWINDER);
+}
+
+/* Leaves all frames above index i, and that one too if it `returns`. A landing pad may stand right behind the
+ * call that threw: that is no return. */
 static int unwind_to(struct dec_stack *s, size_t i, bool returns)
 {
+    uint32_t flags = unwinding(s) && i + 1 < s->frames.n ? TDB_CALL_NO_RETURN : 0;
+
     if (stk_unwind(s, i + 1, true))
         return -1;
-    if (returns)
-        stk_pop(s, 0);
+    if (returns) {
+        s->counts.unwound += flags != 0;
+        stk_pop(s, flags);
+    }
     return 0;
 }
 
@@ -110,16 +125,6 @@ static int return_into_entry(struct dec_stack *s, const struct dec_function *fun
         return stk_tail(s, function);
     s->counts.switches++;
     return stk_push(s, &f, function->symbol, TDB_CALL_TAIL);
-}
-
-/* Whether the thread is about to leave for a caller: a C++ exception, longjmp (glibc's has a part without a
- * name). */
-static bool unwinding(const struct dec_stack *s)
-{
-    size_t n = s->frames.n;
-
-    return s->frames.at[n - 1].function->role == DEC_ROLE_UNWINDER ||
-           (n > 1 && s->frames.at[n - 2].function->role == DEC_ROLE_UNWINDER);
 }
 
 /* Leaves for a function that called everything that is known of this island. */

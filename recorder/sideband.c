@@ -13,6 +13,7 @@
 enum {
     STATE_RING = 64 * 1024,
     SWITCH_RING = 256 * 1024,
+    MACHINE_RING = 1024 * 1024, /* of either, when every process writes into it */
 };
 
 /* A thread that a FORK record told of: it inherited the events. */
@@ -76,6 +77,8 @@ static void drop_unknown_fields(struct perf_event_attr *attr)
 static int open_groups(struct rec_sideband *sb, struct st_error *err)
 {
     struct perf_event_attr state, switches;
+    bool all = sb->config.target->kind == ST_TARGET_ALL;
+    size_t state_ring = all ? MACHINE_RING : STATE_RING, switch_ring = all ? MACHINE_RING : SWITCH_RING;
     rec_cpu_list cpus = {0};
     int rc = rec_cpus_online(&cpus, err);
 
@@ -87,11 +90,11 @@ static int open_groups(struct rec_sideband *sb, struct st_error *err)
     switches.context_switch = 1;
     switches.inherit = 1;
     if (!rc)
-        rc = rec_group_open(&sb->groups[REC_SIDEBAND_STATE], &state, &cpus, STATE_RING,
-                            sb->config.wake_at_once ? 1 : STATE_RING / 2, err);
+        rc = rec_group_open(&sb->groups[REC_SIDEBAND_STATE], &state, &cpus, state_ring,
+                            sb->config.wake_at_once ? 1 : state_ring / 2, err);
     if (!rc && sb->config.switches)
-        rc = rec_group_open(&sb->groups[REC_SIDEBAND_SWITCHES], &switches, &cpus, SWITCH_RING,
-                            SWITCH_RING / 2, err);
+        rc = rec_group_open(&sb->groups[REC_SIDEBAND_SWITCHES], &switches, &cpus, switch_ring,
+                            switch_ring / 2, err);
     st_vec_free(&cpus);
     return rc;
 }

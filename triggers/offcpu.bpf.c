@@ -552,7 +552,8 @@ int BPF_PROG(offcpu_waking, struct task_struct *task)
         return 0;
     t->waker = bpf_get_current_pid_tgid();
     t->waker_ctx = context_of(preempt_count());
-    if ((bpf_jiffies64() - t->off_jiffies + 1) * offcpu.tick_ns < threshold_ns)
+    /* jiffies cost nothing, but lag where a tick was late: half the threshold is margin enough. */
+    if ((bpf_jiffies64() - t->off_jiffies + 2) * offcpu.tick_ns * 2 < threshold_ns)
         return 0;
     ktime = bpf_ktime_get_ns();
     if (ktime - (t->off & ~ONGOING) - t->ktime_offset >= threshold_ns)

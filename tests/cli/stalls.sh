@@ -3,15 +3,8 @@
 # report names the cause. What is no stall does not fire; what never ends fires in time.
 # usage: stalls.sh lock|fsync|fsync_fuse|slowsend|nagle|busy|idle|forever
 set -u
-# Other work on the machine may keep a thread from its CPU for 20 ms, which is a stall too, but not one of the forwarder's log; so this
-# goes first. The scheduler weighs sessions (autogroups), nice counts within one.
-if [ "$(ps -o sid= -p $$)" -ne $$ ]; then
-    setsid --wait bash "$0" "$@"
-    exit
-fi
-[ ! -e /proc/self/autogroup ] || echo -15 >/proc/self/autogroup
-renice -n -15 -p $$ >/dev/null
 . "$SOURCE/tests/cli/lib.sh"
+go_first "$@" # other work that keeps a thread from its CPU for 20 ms makes a stall too, but not one of the forwarder's log
 kind=$1
 count=10 ms=40 every=100 options=()
 case $kind in

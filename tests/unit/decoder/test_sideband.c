@@ -77,6 +77,7 @@ static void a_thread_inherits_its_name_and_space(void **state)
     const struct dec_thread *t;
 
     (void)state;
+    recording_at(50, 10, 10, 0);
     recording_comm(10, 10, "parent", false);
     recording_mmap(10, 0x1000, 0x1000, 0, "/bin/one");
     recording_at(100, 10, 10, 0);
@@ -98,6 +99,7 @@ static void a_child_has_a_copy_of_the_space_until_it_executes(void **state)
     const struct dec_thread *parent, *child;
 
     (void)state;
+    recording_at(50, 10, 10, 0);
     recording_comm(10, 10, "one", false);
     recording_mmap(10, 0x1000, 0x1000, 0, "/bin/one");
     recording_at(100, 10, 10, 0);
@@ -119,6 +121,23 @@ static void a_child_has_a_copy_of_the_space_until_it_executes(void **state)
     assert_string_equal(mapped(parent, 350, 0x5000), "late");
     assert_int_equal(child->execs.n, 1);
     assert_int_equal(child->execs.at[0], 300);
+}
+
+/* A recorder makes up records of what was there when it began. */
+static void threads_that_were_there_have_no_birth(void **state)
+{
+    (void)state;
+    recording_at(100, 10, 10, 0);
+    recording_fork(10, 1, 10, 1);
+    recording_fork(10, 10, 11, 10);
+    recording_comm(10, 11, "t", false);
+    recording_at(200, 10, 10, 0);
+    recording_fork(10, 10, 12, 10);
+    read_it();
+    assert_int_equal(dec_sideband_thread(sb, 10, -1, 100)->start, 0);
+    assert_int_equal(dec_sideband_thread(sb, 11, -1, 100)->start, 0);
+    assert_int_equal(dec_sideband_thread(sb, 12, -1, 200)->start, 200);
+    assert_null(dec_sideband_thread(sb, 1, -1, 100));
 }
 
 static void a_tid_that_is_used_again_is_another_thread(void **state)
@@ -315,6 +334,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(names_over_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_thread_inherits_its_name_and_space, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_child_has_a_copy_of_the_space_until_it_executes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(threads_that_were_there_have_no_birth, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_tid_that_is_used_again_is_another_thread, set_up, tear_down),
         cmocka_unit_test_setup_teardown(switches_make_slices_and_times_off_the_cpu, set_up, tear_down),
         cmocka_unit_test_setup_teardown(off_the_cpu_to_the_end, set_up, tear_down),

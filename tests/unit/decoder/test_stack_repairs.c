@@ -118,6 +118,22 @@ static void exception_lands_in_a_caller(void **state)
                         "        longjmp 40+10 self 10 no-return\n");
 }
 
+static void landing_pad_right_behind_the_call_that_threw(void **state)
+{
+    (void)state;
+    assert_string_equal(script_run("0 enable - main\n"
+                                   "10 call main+16 a\n"
+                                   "20 call a+16 b\n"
+                                   "30 call b+16 longjmp\n"
+                                   "40 ret longjmp+20 a+21\n"
+                                   "50 ret a+48 main+21",
+                                   NULL),
+                        "main 0+50 self 10 no-call no-return\n"
+                        "  a 10+40 self 20\n"
+                        "    b 20+20 self 10 no-return\n"
+                        "      longjmp 30+10 self 10 no-return\n");
+}
+
 static void exception_lands_in_a_caller_that_was_not_seen(void **state)
 {
     (void)state;
@@ -345,6 +361,7 @@ int main(void)
         cmocka_unit_test(off_cpu_across_a_gap),
         cmocka_unit_test(longjmp_past_three_frames),
         cmocka_unit_test(exception_lands_in_a_caller),
+        cmocka_unit_test(landing_pad_right_behind_the_call_that_threw),
         cmocka_unit_test(exception_lands_in_a_caller_that_was_not_seen),
         cmocka_unit_test(return_past_frames),
         cmocka_unit_test(retpoline_is_a_call),

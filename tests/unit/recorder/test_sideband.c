@@ -378,6 +378,38 @@ static void a_target_that_is_gone(void **state)
     rec_store_close(store);
 }
 
+/* Everything needs a privilege; without it the refusal says which. */
+static void the_whole_machine(void **state)
+{
+    struct st_target target = {.kind = ST_TARGET_ALL};
+    struct rec_sideband_config config = {.target = &target, .switches = true};
+    struct recording r = {.clock = {.fd = -1}};
+    struct st_error err = {0};
+    struct child c;
+    int rc;
+
+    (void)state;
+    start_child(&c);
+    ask(&c, ' ');
+    assert_int_equal(rec_store_open(NULL, &r.store, NULL), 0);
+    assert_int_equal(rec_clock_open(&r.clock, NULL), 0);
+    rc = rec_sideband_open(&config, &r.clock, r.store, &r.sideband, &err);
+    if (rc) {
+        assert_int_equal(rc, ST_ECANNOT);
+        assert_non_null(strstr(err.text, "CAP_PERFMON"));
+        assert_true(geteuid() != 0);
+    } else {
+        ask(&c, 't');
+        read_recording(&r);
+        assert_true(has_comm(&r, "the target", false));
+        assert_true(has_comm(&r, "new thread", false));
+        assert_true(has_map(&r, c.pid, "libc", 0, true));
+        assert_true(count_type(&r, PERF_RECORD_SWITCH_CPU_WIDE) > 0);
+    }
+    end_child(&c);
+    close_recording(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -389,6 +421,7 @@ int main(void)
         cmocka_unit_test(ringing_wakes_the_loop),
         cmocka_unit_test(new_threads_are_announced),
         cmocka_unit_test(a_target_that_is_gone),
+        cmocka_unit_test(the_whole_machine),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

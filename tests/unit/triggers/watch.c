@@ -213,7 +213,8 @@ const struct st_stall_record *watch_first(const struct watch *w, pid_t tid, uint
     for (size_t i = 0; i < w->records.n; i++)
         if (matches(&w->records.at[i], tid, with, without))
             return &w->records.at[i].r;
-    fail_msg("none of %zu records is of thread %d with flags %#x", w->records.n, tid, with);
+    fail_msg("none of %zu records is of thread %d with flags %#x (%lu lost)", w->records.n, tid, with,
+             (unsigned long)(trg_lost(w->set) + w->lost));
     return NULL;
 }
 

@@ -1,0 +1,240 @@
+/* Copies of code that nobody finds by its mapping's name. */
+#include "recorder/code_elf.h"
+#include "recorder/code_files.h"
+#include "recorder/perf_map.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const unsigned char code[] = {0x8d, 0x47, 0x01, 0xc3};
+
+struct place {
+    char folder[64], data[96], map_path[64];
+
+    unsigned char *jit;
+
+    uint64_t at;
+};
+
+static void write_map(struct place *p, const char *format)
+{
+    FILE *f = fopen(p->map_path, "w");
+
+    assert_non_null(f);
+    fprintf(f, format, (unsigned long)p->at);
+    fclose(f);
+}
+
+static int set_up(void **state)
+{
+    struct place *p = calloc(1, sizeof(*p));
+
+    strcpy(p->folder, "/tmp/stalltrap-unit.XXXXXX");
+    assert_non_null(mkdtemp(p->folder));
+    snprintf(p->data, sizeof(p->data), "%s/x.1.data", p->folder);
+    snprintf(p->map_path, sizeof(p->map_path), "/tmp/perf-%d.map", getpid());
+    p->jit = mmap(NULL, 3 * 65536, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(p->jit != MAP_FAILED);
+    memcpy(p->jit + 16, code, sizeof(code));
+    p->at = (uint64_t)(uintptr_t)p->jit;
+    *state = p;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct place *p = *state;
+
+    munmap(p->jit, 3 * 65536);
+    unlink(p->map_path);
+    assert_int_equal(rmdir(p->folder), 0); /* nothing was left in it */
+    free(p);
+    return 0;
+}
+
+static void names_of_a_jit_compiler(void **state)
+{
+    struct place *p = *state;
+    struct rec_perf_map map;
+
+    assert_int_equal(rec_perf_map_read(&map, getpid(), p->at, p->at + 4096), 0);
+    assert_int_equal(map.symbols.n, 0);
+    write_map(p, "%1$lx 4 plain\n"
+                 "0x%1$lx 4 with a 0x and spaces in the name\n"
+                 "\n \nnonsense\n%1$lx\n%1$lx 4\n%1$lx 4 \n"
+                 "ffffffffffffffff 4 elsewhere\n"
+                 "%1$lx ffffffffffffffff longer than the mapping\n"
+                 "%1$lx 1000 at the edge");
+    assert_int_equal(rec_perf_map_read(&map, getpid(), p->at, p->at + 4096), 0);
+    assert_int_equal(map.symbols.n, 3);
+    assert_string_equal(map.names.at + map.symbols.at[0].name, "plain");
+    assert_string_equal(map.names.at + map.symbols.at[1].name, "with a 0x and spaces in the name");
+    assert_string_equal(map.names.at + map.symbols.at[2].name, "at the edge");
+    assert_int_equal(map.symbols.at[0].size, 4);
+    rec_perf_map_free(&map);
+}
+
+static void a_map_that_is_a_link_is_not_followed(void **state)
+{
+    struct place *p = *state;
+    struct rec_perf_map map;
+
+    assert_int_equal(symlink("/etc/passwd", p->map_path), 0);
+    assert_int_equal(rec_perf_map_read(&map, getpid(), 0, UINT64_MAX), 0);
+    assert_int_equal(map.symbols.n, 0);
+    rec_perf_map_free(&map);
+}
+
+static void memory_as_an_elf_file(void **state)
+{
+    struct place *p = *state;
+    char path[128];
+    unsigned char bytes[sizeof(code)];
+    Elf64_Ehdr e;
+    Elf64_Shdr s[5];
+    Elf64_Sym symbols[2];
+    char name[8];
+    int memory = open("/proc/self/mem", O_RDONLY), fd;
+
+    write_map(p, "%lx 14 jitted\n");
+    snprintf(path, sizeof(path), "%s/elf", p->folder);
+    fd = open(path, O_CREAT | O_RDWR, 0600);
+    assert_int_equal(rec_code_elf_write(fd, getpid(), memory, p->at, p->at + 3 * 65536, NULL), 0);
+    assert_int_equal(pread(fd, bytes, sizeof(bytes), REC_CODE_ELF_TEXT + 16), sizeof(bytes));
+    assert_memory_equal(bytes, code, sizeof(code));
+    assert_int_equal(pread(fd, &e, sizeof(e), 0), sizeof(e));
+    assert_memory_equal(e.e_ident, ELFMAG, SELFMAG);
+    assert_int_equal(e.e_shnum, 5);
+    assert_int_equal(pread(fd, s, sizeof(s), (off_t)e.e_shoff), sizeof(s));
+    assert_int_equal(s[1].sh_size, 3 * 65536);
+    assert_int_equal(s[2].sh_size, sizeof(symbols));
+    assert_int_equal(pread(fd, symbols, sizeof(symbols), (off_t)s[2].sh_offset), sizeof(symbols));
+    assert_int_equal(symbols[1].st_value, REC_CODE_ELF_TEXT);
+    assert_int_equal(symbols[1].st_size, 0x14);
+    assert_int_equal(pread(fd, name, 7, (off_t)(s[3].sh_offset + symbols[1].st_name)), 7);
+    assert_string_equal(name, "jitted");
+    close(fd);
+    close(memory);
+    unlink(path);
+}
+
+/* Two files of one name in different folders, both gone, and the anonymous mapping. */
+static void *map_gone(struct place *p, const char *folder, char fill)
+{
+    char path[128], page[4096];
+    void *at;
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/%s", p->folder, folder);
+    assert_int_equal(mkdir(path, 0700), 0);
+    strcat(path, "/lib.so");
+    memset(page, fill, sizeof(page));
+    fd = open(path, O_CREAT | O_RDWR, 0600);
+    assert_int_equal(write(fd, page, sizeof(page)), sizeof(page));
+    at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+    assert_true(at != MAP_FAILED);
+    close(fd);
+    unlink(path);
+    *strrchr(path, '/') = '\0';
+    rmdir(path);
+    return at;
+}
+
+static const struct rec_code_file *find(const struct rec_code_files *files, const void *at, const char *name)
+{
+    uint64_t buffer[64] = {0};
+    struct rec_mmap2_record *m = (struct rec_mmap2_record *)buffer;
+
+    m->pid = (uint32_t)getpid();
+    m->addr = (uint64_t)(uintptr_t)at;
+    strcpy(m->filename, name);
+    return rec_code_files_find(files, m);
+}
+
+static int first_byte(const struct rec_code_file *f)
+{
+    unsigned char byte = 0;
+    int fd = open(f->path, O_RDONLY);
+
+    assert_true(fd >= 0);
+    assert_int_equal(pread(fd, &byte, 1, (off_t)f->pgoff), 1);
+    close(fd);
+    return byte;
+}
+
+static void what_nobody_finds_is_copied(void **state)
+{
+    struct place *p = *state;
+    struct rec_code_files files;
+    void *one = map_gone(p, "one", 1), *two = map_gone(p, "two", 2);
+    char name_one[128], name_two[128];
+    const struct rec_code_file *f, *g, *h;
+    struct stat st;
+
+    snprintf(name_one, sizeof(name_one), "%s/one/lib.so", p->folder); /* as when it was mapped */
+    snprintf(name_two, sizeof(name_two), "%s/two/lib.so (deleted)", p->folder);
+    assert_int_equal(rec_code_files_open(&files, p->data, NULL), 0);
+    assert_int_equal(rec_code_files_add(&files, getpid(), NULL), 0);
+    f = find(&files, one, name_one);
+    g = find(&files, two, name_two);
+    h = find(&files, p->jit + 4096, "//anon");
+    assert_true(f && g && h);
+    assert_string_not_equal(f->path, g->path);
+    assert_int_equal(first_byte(f), 1);
+    assert_int_equal(first_byte(g), 2);
+    assert_null(find(&files, one, "/another/name"));
+    assert_null(find(&files, (char *)one + (1 << 30), name_one));
+    assert_int_equal(stat(files.folder, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0700);
+    rec_code_files_abort(&files);
+    assert_int_equal(access(files.folder, F_OK), -1);
+    munmap(one, 4096);
+    munmap(two, 4096);
+}
+
+static void a_process_that_is_gone_needs_nothing(void **state)
+{
+    struct place *p = *state;
+    struct rec_code_files files;
+
+    assert_int_equal(rec_code_files_open(&files, p->data, NULL), 0);
+    assert_int_equal(rec_code_files_add(&files, 999999999, NULL), 0);
+    assert_int_equal(access(files.folder, F_OK), -1);
+    rec_code_files_free(&files);
+}
+
+static void too_much_is_left_out(void **state)
+{
+    struct place *p = *state;
+    struct rec_code_files files;
+
+    assert_int_equal(rec_code_files_open(&files, p->data, NULL), 0);
+    files.left = 4096;
+    assert_int_equal(rec_code_files_add(&files, getpid(), NULL), 0);
+    assert_null(find(&files, p->jit, "//anon"));
+    rec_code_files_abort(&files);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(names_of_a_jit_compiler, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_map_that_is_a_link_is_not_followed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(memory_as_an_elf_file, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_nobody_finds_is_copied, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_process_that_is_gone_needs_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(too_much_is_left_out, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
