@@ -21,9 +21,9 @@ struct thread {
 
     st_u64 off_jiffies;
 
-    st_u64 waker; /* pid << 32 | tid; 0: not woken yet */
+    st_u64 waker; /* pid << 32 | tid */
 
-    st_u32 waker_ctx;
+    st_u32 waker_ctx; /* ST_WAKER_NONE: not woken yet */
 
     st_u32 state;
 
@@ -200,8 +200,8 @@ static __always_inline void fill_ended(struct pending *p, struct thread *t, stru
     r->end_ktime = ktime;
     r->measured_ns = ktime - r->start_ktime;
     name_thread(r, task);
-    if (t->waker && t->state &&
-        !r->waker_ctx) { /* woken before the threshold: that part is known without its stack */
+    /* Woken before the threshold: known without the stack. */
+    if (t->state && !r->waker_ctx) {
         r->waker_ctx = t->waker_ctx;
         r->waker_pid = t->waker >> 32;
         r->waker_tid = (st_u32)t->waker;
@@ -444,6 +444,7 @@ static __always_inline void leaves(struct thread *t, st_u32 slot, struct task_st
         state = 0;
     if (!counts(t, prev, state))
         return;
+    t->waker_ctx = ST_WAKER_NONE;
     t->waker = 0;
     t->cpu = bpf_get_smp_processor_id();
     t->next_tid = next->pid;

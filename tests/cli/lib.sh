@@ -8,7 +8,7 @@ unset DEBUGINFOD_URLS COLUMNS
 # one, so it is started again in a session of its own.
 go_first() { # "$@"
     if [ "$(ps -o sid= -p $$)" -ne $$ ]; then
-        setsid --wait bash "$0" "$@"
+        setsid --wait bash "$self" "$@"
         exit
     fi
     [ ! -e /proc/self/autogroup ] || echo -15 >/proc/self/autogroup
@@ -17,6 +17,7 @@ go_first() { # "$@"
 
 programs=$BUILD/tests/workloads
 known_trees=$SOURCE/tests/workloads/programs
+self=$(realpath "$0")
 work=$(mktemp -d) || exit 1
 cd "$work" || exit 1
 started=()

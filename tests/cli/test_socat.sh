@@ -4,7 +4,7 @@
 set -u
 . "$SOURCE/tests/cli/lib.sh"
 go_first "$@"
-megabytes=8
+megabytes=4
 head -c ${megabytes}M /dev/urandom >sent
 
 listening() { # PORT PID: that process listens there
@@ -66,6 +66,6 @@ done
 nameless=$(sql x.1.db "SELECT module, function FROM functions WHERE function LIKE '[%+0x%' AND module NOT LIKE 'socat%'")
 [ -z "$nameless" ] || fail "calls without a name: $nameless"
 for db in x.1.db x.2.db; do
-    bad=$(sql $db "SELECT value FROM meta WHERE key = 'decode_errors' AND value <> '0'")$(sql $db "SELECT reason, detail FROM gaps WHERE start_ns > 0")
+    bad=$(sql $db "SELECT value FROM meta WHERE key = 'decode_errors' AND value <> 0")$(sql $db "SELECT reason, detail FROM gaps WHERE start_ns > 0")
     [ -z "$bad" ] || fail "$db: gaps or errors: $bad"
 done

@@ -1,7 +1,8 @@
 // Whether a BPF predicate can stop Intel PT in the kernel, and where it has to fire: a child makes 3000
 // calls, sleeps 40 ms and makes 2000 calls; "off its CPU for over 20 ms" pauses PT through aux_pause on
 // bpf_trace:bpf_trace_printk. For each place and for rings of a thread and of the CPUs it prints how many of
-// the calls are in the ring. Exit 0, or 1 where a way that recording uses fails.
+// the calls are in the ring. `probe_auxpause needed` tries those only that recording uses. Exit 0, or 1 where
+// one of these fails.
 #include "probe_auxpause.h"
 #include "probe.h"
 
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -276,30 +278,40 @@ static bool needed(const struct trial *t)
     return t->place != AT_SWITCH && t->place != AT_FINISH && t->place != AT_TIMER && t->rings != RING_CPU;
 }
 
-static int show(enum place place, enum rings rings, bool kernel)
+/* aux_pause is in Linux since 6.13. */
+static bool kernel_has_it(void)
 {
-    struct trial t = {.place = place, .rings = rings, .kernel = kernel};
-    int error = run(&t);
+    struct utsname name;
+    int major = 0, minor = 0;
+
+    probe_must(!uname(&name) && sscanf(name.release, "%d.%d", &major, &minor) == 2, "uname");
+    return major > 6 || (major == 6 && minor >= 13);
+}
+
+static int show(struct trial *t)
+{
+    int error = run(t);
     bool stopped;
 
     if (error) {
         probe_fact("aux_pause", "no (%s)", strerror(-error));
         return 2;
     }
-    stopped = t.before == BEFORE && t.after == 0;
-    printf("%-26s %-9s %-11s %6u %6u %6s %8ld %s", place_names[place], ring_names[rings],
-           kernel ? "user+kernel" : "user", t.before, t.after, stopped ? "yes" : "NO", t.fired_us,
-           t.on_target ? "target" : "other");
-    if (kernel)
-        printf("  %llu kernel calls after firing, %llu since switched in", (unsigned long long)t.kernel_after,
-               (unsigned long long)t.kernel_enabled);
-    printf("  %d hits, %u errors\n", t.hits, t.errors);
+    stopped = t->before == BEFORE && t->after == 0;
+    printf("%-26s %-9s %-11s %6u %6u %6s %8ld %s", place_names[t->place], ring_names[t->rings],
+           t->kernel ? "user+kernel" : "user", t->before, t->after, stopped ? "yes" : "NO", t->fired_us,
+           t->on_target ? "target" : "other");
+    if (t->kernel)
+        printf("  %llu kernel calls after firing, %llu since switched in",
+               (unsigned long long)t->kernel_after, (unsigned long long)t->kernel_enabled);
+    printf("  %d hits, %u errors\n", t->hits, t->errors);
     fflush(stdout);
-    return !t.hits || (needed(&t) && !stopped);
+    return !t->hits || (needed(t) && !stopped);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    bool all = argc < 2 || strcmp(argv[1], "needed") != 0;
     int bad;
 
     stay_on(0);
@@ -312,10 +324,11 @@ int main(void)
             if (kernel && rings == RING_CPU)
                 continue;
             for (int place = 0; place < PLACES; place++) {
-                int result = show((enum place)place, (enum rings)rings, kernel);
+                struct trial t = {.place = (enum place)place, .rings = (enum rings)rings, .kernel = kernel};
+                int result = all || needed(&t) ? show(&t) : 0;
 
                 if (result == 2)
-                    return bad;
+                    return bad || kernel_has_it();
                 bad |= result;
             }
         }

@@ -381,6 +381,7 @@ static void test_cgroup_is_followed_as_processes_come_in(void **state)
 
 static void count_up(struct workload *w)
 {
+    workload_be_ordinary();
     for (;;)
         w->shared->note[0]++;
 }

@@ -383,6 +383,7 @@ static void burn(struct workload *w)
 {
     uint64_t start = workload_now();
 
+    workload_be_ordinary();
     while (workload_now() - start < 300 * MS)
         ;
     workload_end(w, start);
@@ -416,6 +417,7 @@ static void burn_pinned(struct workload *w)
     uint64_t start = workload_now();
 
     (void)w;
+    workload_be_ordinary();
     pin(0);
     while (workload_now() - start < 400 * MS)
         ;
@@ -624,7 +626,8 @@ static void test_delayed_ack_names_its_timer(void **state)
             continue;
         assert_int_equal(r->waker_ctx, ST_WAKER_SOFTIRQ);
         assert_int_equal(r->waker_vec, 3); /* NET_RX_SOFTIRQ */
-        if (!strcmp(watch_ksym(NULL, r->timer_func), "tcp_write_timer")) { /* a busy machine: it was resent first */
+        if (!strcmp(watch_ksym(NULL, r->timer_func),
+                    "tcp_write_timer")) { /* a busy machine: it was resent first */
             resent++;
             continue;
         }

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -37,10 +38,25 @@ void workload_sleep_ms(int ms)
         ;
 }
 
+/* Of real-time priority: then a busy machine does not add waits of its own. */
+static void set_priority(bool real_time)
+{
+    struct sched_param param = {.sched_priority = real_time ? 1 : 0};
+
+    if (sched_setscheduler(0, real_time ? SCHED_FIFO : SCHED_OTHER, &param))
+        _exit(1);
+}
+
+void workload_be_ordinary(void)
+{
+    set_priority(false);
+}
+
 static void run_child(struct workload *w, workload_fn *fn)
 {
     struct pollfd fd = {.fd = w->go[0], .events = POLLIN};
 
+    set_priority(true);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     close(w->go[1]);
     if (poll(&fd, 1, -1) == 1 && fd.revents & POLLIN)
@@ -108,6 +124,7 @@ pid_t workload_feeder(struct workload *w, int fd, int ms, int n)
     assert_true(pid >= 0);
     if (pid)
         return pid;
+    set_priority(true);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (int i = 0; i < n; i++) {
         while (w->shared->asked <= i)

@@ -35,7 +35,8 @@ struct workload {
 
 typedef void workload_fn(struct workload *w);
 
-/* Forks a child that waits (in poll: idle) until workload_go(), then runs fn and exits. */
+/* Forks a child that waits (in poll: idle) until workload_go(), then runs fn and exits. It has real-time
+ * priority, so that it waits for nothing but what it waits for. */
 void workload_fork(struct workload *w, workload_fn *fn);
 void workload_go(struct workload *w);
 
@@ -44,6 +45,9 @@ void workload_wait(struct workload *w);
 
 /* For the child: it was stalled since start_ns, until now. */
 void workload_end(struct workload *w, uint64_t start_ns);
+
+/* For a child that does not sleep: no real-time priority. */
+void workload_be_ordinary(void);
 
 uint64_t workload_now(void);
 pid_t workload_tid(void);
