@@ -11,7 +11,7 @@
 #include "decoder/flow.h"
 #include "decoder/stack.h"
 #include "perfdata/reader.h"
-#include "perfdata/stall_record.h"
+#include "base/stall_record.h"
 
 struct dec_name {
     uint64_t time; /* since when */

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/target.h"
-#include "perfdata/stall_record.h"
+#include "base/stall_record.h"
 #include "recorder/capture.h"
 #include "recorder/event_group.h"
 #include "recorder/kallsyms.h"

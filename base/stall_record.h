@@ -3,8 +3,8 @@
  * (little-endian, as the file). All *_ktime are CLOCK_MONOTONIC ns (bpf_ktime_get_ns); the sample's own time
  * is the perf clock at the moment of output, `now_ktime` the same moment in CLOCK_MONOTONIC, so sample.time -
  * now_ktime leads from one to the other. */
-#ifndef ST_PERFDATA_STALL_RECORD_H
-#define ST_PERFDATA_STALL_RECORD_H
+#ifndef ST_BASE_STALL_RECORD_H
+#define ST_BASE_STALL_RECORD_H
 
 #ifndef __bpf__
 #include <stdint.h>
