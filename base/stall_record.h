@@ -183,9 +183,9 @@ struct st_meta_record {
     st_u16 n;
 };
 
-/* The bytes of a vdso, which no file holds, copied at the snapshot: a sample of ST_META_EVENT_NAME. `size` bytes, an ELF
- * image, follow. One that several processes share is written once, for one of them. (Other code without a file lies
- * in files of its own beside the snapshot, and the MMAP2 records name those.) */
+/* The bytes of a vdso, which no file holds, copied at the snapshot: a sample of ST_META_EVENT_NAME. `size`
+ * bytes, an ELF image, follow. One that several processes share is written once, for one of them. (Other code
+ * without a file lies in files of its own beside the snapshot, and the MMAP2 records name those.) */
 struct st_vdso_record {
     st_u32 magic;
 
