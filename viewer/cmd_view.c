@@ -13,10 +13,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 struct view_options {
     const char *screen, *keys;
+
+    const char *frames; /* where the times of the frames go; NULL: they are not drawn */
 
     int width, height;
 
@@ -34,6 +37,44 @@ static int parse_size(void *to, const char *text, struct st_error *err)
     o->width = width;
     o->height = height;
     return 0;
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Plays the keys and draws a frame after each; writes a line a frame: the key and nanoseconds from key to
+ * drawn. */
+static int time_frames(struct vw_view *v, const char *keys, const char *path, int64_t opened,
+                       struct st_error *err)
+{
+    FILE *out = fopen(path, "w");
+    int64_t since = opened;
+    int rc;
+
+    if (!out)
+        return st_fail_errno(err, ST_EFAIL, "cannot write '%s'", path);
+    rc = vw_draw(v, err);
+    fprintf(out, "open %lld\n", (long long)(now_ns() - since));
+    while (!rc && *keys && !v->quit) {
+        const char *text = keys;
+        uint32_t key;
+
+        rc = vw_script_key(&keys, &key, err);
+        since = now_ns();
+        if (!rc)
+            rc = vw_view_key(v, key, err);
+        if (!rc)
+            rc = vw_draw(v, err);
+        fprintf(out, "%.*s %lld\n", (int)(keys - text), text, (long long)(now_ns() - since));
+    }
+    if (fclose(out) && !rc)
+        rc = st_fail_errno(err, ST_EFAIL, "cannot write '%s'", path);
+    return rc;
 }
 
 static int play_keys(struct vw_view *v, const char *keys, struct st_error *err)
@@ -78,7 +119,7 @@ static int save_screen(const struct vw_screen *s, const char *path, struct st_er
 
 /* Without a terminal: the keys are played, the last frame is the result. */
 static int run_headless(struct vw_trace *trace, const struct view_options *o, struct vw_screen *screen,
-                        struct st_error *err)
+                        int64_t opened, struct st_error *err)
 {
     struct vw_view view;
     int rc;
@@ -87,7 +128,10 @@ static int run_headless(struct vw_trace *trace, const struct view_options *o, st
     if (rc)
         return rc;
     vw_view_init(&view, trace, screen);
-    rc = play_keys(&view, o->keys ? o->keys : "", err);
+    if (o->frames)
+        rc = time_frames(&view, o->keys ? o->keys : "", o->frames, opened, err);
+    else
+        rc = play_keys(&view, o->keys ? o->keys : "", err);
     if (!rc)
         rc = vw_draw(&view, err);
     return rc ? rc : save_screen(screen, o->screen ? o->screen : "-", err);
@@ -118,6 +162,8 @@ static int parse(int argc, char **argv, struct view_options *o, struct st_error 
          NULL, false},
         {"size", 0, "WxH", ST_OPT_CALL, o, "columns and rows without a terminal (80x24)", 0, 0, parse_size,
          false},
+        {"frames", 0, "FILE", ST_OPT_STRING, &o->frames,
+         "no terminal: draw after every key, and write the frames' times into FILE", 0, 0, NULL, false},
         {"ascii", 0, NULL, ST_OPT_FLAG, &o->ascii, "draw with ASCII characters only", 0, 0, NULL, false},
         {0}};
     int first = st_opt_parse(&usage, table, argc, argv, false, err);
@@ -154,12 +200,14 @@ int st_cmd_view(int argc, char **argv)
     int rc = first;
 
     if (first > 0) {
-        bool headless = o.screen || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
+        int64_t opened = now_ns();
+        bool headless = o.screen || o.frames || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
 
         screen.ascii = o.ascii || (!utf8 && !headless);
         rc = vw_trace_open(argv[first], &trace, &err);
         if (!rc)
-            rc = headless ? run_headless(trace, &o, &screen, &err) : run_terminal(trace, &o, &screen, &err);
+            rc = headless ? run_headless(trace, &o, &screen, opened, &err)
+                          : run_terminal(trace, &o, &screen, &err);
     }
     vw_trace_close(trace);
     vw_screen_free(&screen);
