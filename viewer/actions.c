@@ -52,7 +52,7 @@ static int track_of(const struct vw_view *v, int64_t thread_id)
 
 static void show_row(struct vw_view *v, int row)
 {
-    int rows = v->screen->height - 3 - VW_DETAIL_ROWS - 1;
+    int rows = vw_track_area(v);
 
     if (rows < 1)
         rows = 1;
@@ -222,9 +222,10 @@ static int go_stall(struct vw_view *v, struct st_error *err)
     }
     vw_view_remember(v);
     vw_view_window(v, t->stall_start - length / 2, t->stall_end + length / 4);
-    v->thread = 0;
+    v->thread = track_of(v, t->stall_thread);
     v->selected = false;
-    rc = t->nthreads ? vw_find_open(v->trace, t->threads[0].id, t->stall_start + 1, -1, &found, err) : 0;
+    rc = t->nthreads ? vw_find_open(v->trace, t->threads[v->thread].id, t->stall_start + 1, -1, &found, err)
+                     : 0;
     rc = select_found(v, rc, &found, "the stalled thread has no call there");
     show_row(v, vw_track_row(v, v->thread));
     return rc;
@@ -352,6 +353,59 @@ static int toggle_collapse(struct vw_view *v)
     return 0;
 }
 
+/* All others closed when any is open, else all open. */
+static int collapse_others(struct vw_view *v)
+{
+    bool any = false;
+
+    for (int i = 0; i < v->trace->nthreads; i++)
+        any |= i != v->thread && !v->trace->threads[i].collapsed;
+    for (int i = 0; i < v->trace->nthreads; i++)
+        if (i != v->thread)
+            v->trace->threads[i].collapsed = any;
+    v->top = 0;
+    show_row(v, vw_track_row(v, v->thread));
+    return 0;
+}
+
+/* Pinned tracks stand above the others, in the order of their pinning; one that is let go becomes the first
+ * behind them. */
+static int toggle_pin(struct vw_view *v)
+{
+    struct vw_thread *list = v->trace->threads, moved;
+    int to = 0;
+
+    if (!track(v))
+        return 0;
+    moved = *track(v);
+    memmove(list + v->thread, list + v->thread + 1,
+            sizeof(*list) * (size_t)(v->trace->nthreads - v->thread - 1));
+    while (to < v->trace->nthreads - 1 && list[to].pinned)
+        to++;
+    memmove(list + to + 1, list + to, sizeof(*list) * (size_t)(v->trace->nthreads - 1 - to));
+    moved.pinned = !moved.pinned;
+    list[to] = moved;
+    v->thread = to;
+    show_row(v, vw_track_row(v, to));
+    return 0;
+}
+
+static int measure(struct vw_view *v)
+{
+    int64_t here = v->selected ? v->found.call.start : v->window.from;
+    char length[32];
+
+    if (v->measure_from < 0) {
+        v->measure_from = here;
+        return 0;
+    }
+    snprintf(v->message, sizeof(v->message), "measured %s (%lld ns)",
+             st_format_duration(here - v->measure_from, length, sizeof(length)),
+             (long long)(here - v->measure_from));
+    v->measure_from = -1;
+    return 0;
+}
+
 static int show_all(struct vw_view *v)
 {
     vw_view_remember(v);
@@ -435,6 +489,27 @@ int vw_view_request(struct vw_view *v, enum vw_request request, struct st_error 
         return start_typing(v, VW_MODE_GO_MARK);
     case VW_REQ_COLLAPSE:
         return toggle_collapse(v);
+    case VW_REQ_COLLAPSE_OTHERS:
+        return collapse_others(v);
+    case VW_REQ_PIN:
+        return toggle_pin(v);
+    case VW_REQ_FOLLOW:
+        v->follow = v->follow || !v->selected ? 0 : v->found.call.symbol_id;
+        return 0;
+    case VW_REQ_MEASURE:
+        return measure(v);
+    case VW_REQ_DETAILS:
+        v->details = !v->details;
+        return 0;
+    case VW_REQ_SQL:
+        return start_typing(v, VW_MODE_SQL);
+    case VW_REQ_LIST_FUNCTIONS:
+    case VW_REQ_LIST_CALLS:
+    case VW_REQ_LIST_HITS:
+    case VW_REQ_LIST_STALLS:
+    case VW_REQ_LIST_GAPS:
+    case VW_REQ_LIST_MARKS:
+        return vw_open_list(v, request, err);
     case VW_REQ_KERNEL:
         v->hide_kernel = !v->hide_kernel;
         return 0;
@@ -452,6 +527,7 @@ void vw_view_init(struct vw_view *v, struct vw_trace *trace, struct vw_screen *s
     v->trace = trace;
     v->screen = screen;
     v->last_mark = -1;
+    v->measure_from = -1;
     for (int i = 0; i < VW_MARKS; i++)
         v->marks[i] = -1;
     v->window = (struct vw_window){trace->start, trace->end};
@@ -460,4 +536,22 @@ void vw_view_init(struct vw_view *v, struct vw_trace *trace, struct vw_screen *s
         v->nhistory = 0;
         v->message[0] = '\0';
     }
+}
+
+void vw_view_free(struct vw_view *v)
+{
+    vw_list_free(&v->list);
+}
+
+void vw_view_go(struct vw_view *v, int64_t thread_id, int64_t time)
+{
+    int64_t span = v->window.to - v->window.from;
+
+    vw_view_remember(v);
+    if (thread_id && track_of(v, thread_id) != v->thread) {
+        v->thread = track_of(v, thread_id);
+        v->selected = false;
+    }
+    show_row(v, vw_track_row(v, v->thread));
+    vw_view_window(v, time - span / 3, time - span / 3 + span);
 }

@@ -1,7 +1,9 @@
 /* The tracks: a thread's state, and its calls by depth. */
 #include "base/units.h"
+#include "viewer/format.h"
 #include "viewer/view.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,8 +54,10 @@ static int row_on_screen(const struct drawing *d, int row)
     return y >= 0 && y < d->rows ? d->first + y : -1;
 }
 
-static enum vw_style symbol_style(const struct vw_symbol *s)
+static enum vw_style symbol_style(const struct vw_view *v, const struct vw_symbol *s)
 {
+    if (v->follow && s->id != v->follow)
+        return VW_STYLE_DIM;
     if (s->kernel)
         return VW_STYLE_KERNEL;
     return (enum vw_style)(VW_STYLE_BAR + s->colour % (VW_STYLE_BAR_LAST - VW_STYLE_BAR + 1));
@@ -62,17 +66,12 @@ static enum vw_style symbol_style(const struct vw_symbol *s)
 /* A name that does not fit loses its middle: both ends tell functions of one family apart. */
 static void put_name(struct vw_screen *s, int x, int y, int width, enum vw_style style, const char *name)
 {
-    char text[256];
-    size_t n = strlen(name);
-
     if (width <= 0)
         return;
-    if (n <= (size_t)width || width < 6 || n >= sizeof(text)) {
+    if (width < 6 || vw_text_width(name) <= width)
         vw_put_text(s, x, y, width, style, name);
-        return;
-    }
-    snprintf(text, sizeof(text), "%.*s..%s", (width - 2 + 1) / 2, name, name + n - (size_t)((width - 2) / 2));
-    vw_put_text(s, x, y, width, style, text);
+    else
+        vw_put_cut(s, x, y, width, style, name);
 }
 
 static double column_ns(const struct vw_view *v)
@@ -93,12 +92,37 @@ struct bar {
     int depth;
 };
 
+static int eighths_at(const struct vw_view *v, int64_t time)
+{
+    double x = (double)(time - v->window.from) / column_ns(v);
+
+    return (int)((x - floor(x)) * 8);
+}
+
+/* For terminals that draw bars as areas: which cells are its own, and where in the outer ones it begins and
+ * ends. */
+static void fill_bar(struct drawing *d, const struct bar *b, int y, int from, int to)
+{
+    struct vw_screen *s = d->v->screen;
+
+    for (int x = from; x < to; x++)
+        if (!is_off(d, x) || x == from || x == to - 1)
+            vw_fill(s, x, y, x == from || x == to - 1 ? VW_FILL_BRACKET : VW_FILL_MIDDLE, 0);
+    if (b->start >= d->v->window.from)
+        vw_fill(s, from, y, VW_FILL_LEFT_END, eighths_at(d->v, b->start));
+    /* The end lies in the column behind the bar, where that is free. */
+    if (to < s->width && s->cells[y * s->width + to].cp == ' ') {
+        vw_put(s, to, y, ' ', ' ', (enum vw_style)s->cells[y * s->width + from].style);
+        vw_fill(s, to, y, VW_FILL_RIGHT_END, eighths_at(d->v, b->end));
+    }
+}
+
 static void draw_bar(struct drawing *d, const struct bar *b, int y, int x0, int x1)
 {
     struct vw_screen *s = d->v->screen;
     const struct vw_symbol *symbol = vw_symbol(d->v->trace, b->symbol_id);
     bool selected = d->v->selected && d->v->found.call.id == b->id;
-    enum vw_style style = selected ? VW_STYLE_SELECTED : symbol_style(symbol);
+    enum vw_style style = selected ? VW_STYLE_SELECTED : symbol_style(d->v, symbol);
     bool opens = x0 >= 0, closes = x1 <= s->width;
     int from = opens ? x0 : 0, to = closes ? x1 : s->width;
 
@@ -111,6 +135,7 @@ static void draw_bar(struct drawing *d, const struct bar *b, int y, int x0, int 
     vw_put(s, from, y, opens ? '[' : 0x2039, opens ? '[' : '<', style);
     vw_put(s, to - 1, y, closes ? ']' : 0x203a, closes ? ']' : '>', style);
     put_name(s, from + 1, y, to - from - 2, style, symbol->name);
+    fill_bar(d, b, y, from, to);
 }
 
 static void add_to_mix(struct drawing *d, int depth, int x, int64_t calls, int64_t symbol, int64_t ns)
@@ -186,7 +211,7 @@ static void paint_cell(struct drawing *d, const struct mix *m, int x, int y)
 
     while (m->calls < shades[i].least)
         i++;
-    vw_put(d->v->screen, x, y, shades[i].cp, shades[i].fallback, symbol_style(s));
+    vw_put(d->v->screen, x, y, shades[i].cp, shades[i].fallback, symbol_style(d->v, s));
 }
 
 /* Cells side by side with the same function carry its name, where there is room for it. */
@@ -195,7 +220,7 @@ static void name_run(struct drawing *d, const struct mix *m, int x, int y, int l
     const struct vw_symbol *s = vw_symbol(d->v->trace, m->symbol);
 
     if (length >= 6)
-        put_name(d->v->screen, x + 1, y, length - 2, symbol_style(s), s->name);
+        put_name(d->v->screen, x + 1, y, length - 2, symbol_style(d->v, s), s->name);
 }
 
 static void paint_mixed(struct drawing *d)

@@ -127,7 +127,7 @@ static int read_stall(struct vw_trace *t, struct st_error *err)
 {
     static const char sql[] =
         "SELECT l.id, l.start_ns, coalesce(l.end_ns, l.start_ns + l.duration_ns), l.trigger || ': ' || "
-        "l.reason "
+        "l.reason, l.thread_id "
         "FROM stall l WHERE l.id = (SELECT value FROM meta WHERE key = 'trigger_stall_id')";
     sqlite3_stmt *stmt;
     int rc = 0, step;
@@ -139,6 +139,7 @@ static int read_stall(struct vw_trace *t, struct st_error *err)
         t->stall_id = sqlite3_column_int64(stmt, 0);
         t->stall_start = sqlite3_column_int64(stmt, 1);
         t->stall_end = sqlite3_column_int64(stmt, 2);
+        t->stall_thread = sqlite3_column_int64(stmt, 4);
         t->stall_text = printable_copy(column_text(stmt, 3));
         if (!t->stall_text)
             rc = st_nomem(err, "the stall");

@@ -52,7 +52,7 @@ struct vw_trace {
 
     int64_t stall_id; /* the stall that fired; 0: none */
 
-    int64_t stall_start, stall_end;
+    int64_t stall_start, stall_end, stall_thread; /* its thread; 0: of none */
 
     char *stall_text; /* one printable line; NULL: none */
 
