@@ -1,6 +1,7 @@
 /* stalltrap query: SQL on a trace database, read-only. */
 #include "base/log.h"
 #include "base/opt.h"
+#include "base/safetext.h"
 #include "base/vec.h"
 #include "tracedb/tracedb.h"
 #include "viewer/commands.h"
@@ -8,6 +9,7 @@
 #include "viewer/functions.h"
 
 #include <errno.h>
+#include <locale.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,18 +80,11 @@ static void set_deadline(struct query *q, sqlite3 *db)
     sqlite3_progress_handler(db, 10000, past_deadline, q);
 }
 
-/* ATTACH would let a statement create files; the rest that writes is refused because the database is open
- * read-only. */
-static int authorize(void *ctx, int action, const char *a, const char *b, const char *c, const char *d)
-{
-    (void)ctx, (void)a, (void)b, (void)c, (void)d;
-    return action == SQLITE_ATTACH || action == SQLITE_DETACH ? SQLITE_DENY : SQLITE_OK;
-}
-
 /* The line of the SQL that holds the place, with a caret under it. */
 static int sql_error(sqlite3 *db, const char *sql, struct st_error *err)
 {
     int offset = sqlite3_error_offset(db);
+    char before[512], shown[2048];
     int start, length;
 
     st_fail(err, ST_EFAIL, "SQL: %s", sqlite3_errmsg(db));
@@ -101,7 +96,9 @@ static int sql_error(sqlite3 *db, const char *sql, struct st_error *err)
     if (length > 400)
         return st_hint(err, "at character %d of the statement", offset + 1);
     st_hint(err, "%.*s", length, sql + start);
-    return st_hint(err, "%*s^", offset - start, "");
+    snprintf(before, sizeof(before), "%.*s", offset - start, sql + start);
+    st_safe_text(shown, sizeof(shown), before); /* as the hint above shows it */
+    return st_hint(err, "%*s^", vw_text_width(shown), "");
 }
 
 static int add_parameter(void *to, const char *text, struct st_error *err)
@@ -178,6 +175,7 @@ static int run_statement(sqlite3_stmt *stmt, struct query *q, struct st_error *e
 static int run_statements(sqlite3 *db, struct query *q, struct st_error *err)
 {
     const char *sql = q->sql;
+    bool any = false;
     int rc = 0;
 
     while (!rc && *sql) {
@@ -188,6 +186,7 @@ static int run_statements(sqlite3 *db, struct query *q, struct st_error *err)
             return sql_error(db, sql, err);
         if (stmt)
             rc = run_statement(stmt, q, err);
+        any |= stmt != NULL;
         sqlite3_finalize(stmt);
         sql = rest;
     }
@@ -195,6 +194,8 @@ static int run_statements(sqlite3 *db, struct query *q, struct st_error *err)
         if (!q->parameters.at[i].used)
             rc = st_fail(err, ST_EUSAGE, "the SQL has no parameter '%.*s'", (int)q->parameters.at[i].name_len,
                          q->parameters.at[i].text);
+    if (!rc && !any)
+        return st_fail(err, ST_EUSAGE, "which SQL? There is no statement in it");
     return rc;
 }
 
@@ -254,7 +255,7 @@ static int run(const char *path, struct query *q, struct st_error *err)
     if (rc)
         return rc;
     rc = vw_add_functions(db, err);
-    sqlite3_set_authorizer(db, authorize, NULL);
+    vw_deny_attach(db);
     if (q->timeout_ns)
         set_deadline(q, db);
     running = db;
@@ -270,8 +271,11 @@ int st_cmd_query(int argc, char **argv)
 {
     struct query q = {.format = VW_TABLE};
     struct st_error err = {0};
-    int first = parse(argc, argv, &q, &err);
-    int rc = first > 0 ? run(argv[first], &q, &err) : first;
+    int first, rc;
+
+    setlocale(LC_CTYPE, "C.UTF-8"); /* for wcwidth */
+    first = parse(argc, argv, &q, &err);
+    rc = first > 0 ? run(argv[first], &q, &err) : first;
 
     free(q.from_stdin);
     st_vec_free(&q.parameters);

@@ -163,3 +163,14 @@ int vw_add_functions(sqlite3 *db, struct st_error *err)
             return st_fail(err, ST_EFAIL, "cannot add SQL functions: %s", sqlite3_errmsg(db));
     return 0;
 }
+
+static int authorize(void *ctx, int action, const char *a, const char *b, const char *c, const char *d)
+{
+    (void)ctx, (void)a, (void)b, (void)c, (void)d;
+    return action == SQLITE_ATTACH || action == SQLITE_DETACH ? SQLITE_DENY : SQLITE_OK;
+}
+
+void vw_deny_attach(sqlite3 *db)
+{
+    sqlite3_set_authorizer(db, authorize, NULL);
+}

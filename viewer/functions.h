@@ -12,4 +12,8 @@
  * SQLite's message. */
 int vw_add_functions(sqlite3 *db, struct st_error *err);
 
+/* For SQL of the user's: ATTACH would let a statement create files. What else writes is refused because the
+ * database is opened read-only. */
+void vw_deny_attach(sqlite3 *db);
+
 #endif

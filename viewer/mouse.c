@@ -36,7 +36,7 @@ static int find_under(struct vw_view *v, int thread, int depth, int x, struct vw
     if (rc < 0 || (rc > 0 && found->call.depth == depth))
         return rc;
     rc = vw_find_from(v->trace, id, from, found, err);
-    while (rc > 0 && found->call.depth > depth && found->call.parent_id)
+    for (int i = 0; i < 1 << 12 && rc > 0 && found->call.depth > depth && found->call.parent_id; i++)
         rc = vw_find_id(v->trace, found->call.parent_id, found, err);
     return rc > 0 && (found->call.start >= to || found->call.depth != depth) ? 0 : rc;
 }

@@ -1,7 +1,7 @@
 /* The panes beside the timeline: lists, SQL, details; and files that hold a screen. */
 #include "base/outfile.h"
 #include "base/safetext.h"
-#include "base/units.h"
+#include "viewer/functions.h"
 #include "viewer/view.h"
 
 #include <stdio.h>
@@ -85,6 +85,8 @@ int vw_open_list(struct vw_view *v, enum vw_request request, struct st_error *er
 int vw_run_sql(struct vw_view *v, const char *sql)
 {
     sqlite3_stmt *stmt = NULL;
+
+    vw_deny_attach(v->trace->db);
 
     if (sqlite3_prepare_v2(v->trace->db, sql, -1, &stmt, NULL) || !stmt) {
         st_safe_text(v->message, sizeof(v->message), stmt ? "" : sqlite3_errmsg(v->trace->db));

@@ -143,8 +143,10 @@ int vw_export_walk(struct vw_export *x, const struct vw_export_ops *ops, struct 
 int vw_export_load_names(struct vw_export *x, struct st_error *err);
 void vw_export_free_names(struct vw_export *x);
 
-/* NULL when there is none of that id. */
+/* "[unknown]" when there is none of that id. */
 struct vw_export_symbol *vw_export_symbol(struct vw_export *x, int64_t id);
+
+/* NULL when there is none of that id. */
 struct vw_export_thread *vw_export_thread(struct vw_export *x, int64_t id);
 
 /* ST_EFAIL with SQLite's message. */

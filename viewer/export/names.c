@@ -58,21 +58,23 @@ typedef ST_VEC(struct vw_export_module) module_vec;
 typedef ST_VEC(struct vw_export_symbol) symbol_vec;
 typedef ST_VEC(struct vw_export_thread) thread_vec;
 
-static int add_module(struct vw_export *x, sqlite3_stmt *stmt, void *list)
+static int push_module(module_vec *v, int64_t id, char *name, bool kernel)
 {
-    module_vec *v = list;
-    struct vw_export_module m = {.id = sqlite3_column_int64(stmt, 0),
-                                 .name = column_copy(stmt, 1),
-                                 .kernel = sqlite3_column_int(stmt, 2) != 0,
-                                 .index = -1};
+    struct vw_export_module m = {.id = id, .name = name, .kernel = kernel, .index = -1};
 
-    (void)x;
-    m.json = m.name ? json_text(m.name) : NULL;
+    m.json = name ? json_text(name) : NULL;
     if (m.json && !st_vec_push(v, m))
         return 0;
     free(m.name);
     free(m.json);
     return -1;
+}
+
+static int add_module(struct vw_export *x, sqlite3_stmt *stmt, void *list)
+{
+    (void)x;
+    return push_module(list, sqlite3_column_int64(stmt, 0), column_copy(stmt, 1),
+                       sqlite3_column_int(stmt, 2) != 0);
 }
 
 static int by_id(const void *key, const void *member)
@@ -82,20 +84,25 @@ static int by_id(const void *key, const void *member)
     return (id > other) - (id < other);
 }
 
-static int add_symbol(struct vw_export *x, sqlite3_stmt *stmt, void *list)
+static int push_symbol(struct vw_export *x, symbol_vec *v, int64_t id, char *name, int64_t module)
 {
-    symbol_vec *v = list;
-    int64_t module = sqlite3_column_int64(stmt, 2);
-    struct vw_export_symbol s = {
-        .id = sqlite3_column_int64(stmt, 0), .name = column_copy(stmt, 1), .index = -1};
+    struct vw_export_symbol s = {.id = id, .name = name, .index = -1};
 
     s.module = bsearch(&module, x->module_list, x->modules, sizeof(*x->module_list), by_id);
-    s.json = s.name ? json_text(s.name) : NULL;
-    if (s.json && s.module && !st_vec_push(v, s))
+    if (!s.module)
+        s.module = x->module_list;
+    s.json = name ? json_text(name) : NULL;
+    if (s.json && !st_vec_push(v, s))
         return 0;
     free(s.name);
     free(s.json);
     return -1;
+}
+
+static int add_symbol(struct vw_export *x, sqlite3_stmt *stmt, void *list)
+{
+    return push_symbol(x, list, sqlite3_column_int64(stmt, 0), column_copy(stmt, 1),
+                       sqlite3_column_int64(stmt, 2));
 }
 
 static bool is_wanted(const struct vw_export *x, const struct vw_export_thread *t)
@@ -154,10 +161,16 @@ int vw_export_load_names(struct vw_export *x, struct st_error *err)
     module_vec modules = {0};
     symbol_vec symbols = {0};
     thread_vec threads = {0};
-    int rc = each_row(x, "SELECT id, name, kernel FROM module ORDER BY id", add_module, &modules, err);
+    /* The first of each stands for what a damaged trace refers to and does not have. */
+    int rc =
+        push_module(&modules, INT64_MIN, strdup("[unknown]"), false) ? st_nomem(err, "the trace's names") : 0;
 
+    if (!rc)
+        rc = each_row(x, "SELECT id, name, kernel FROM module ORDER BY id", add_module, &modules, err);
     x->module_list = modules.at;
     x->modules = modules.n;
+    if (!rc && push_symbol(x, &symbols, INT64_MIN, strdup("[unknown]"), INT64_MIN))
+        rc = st_nomem(err, "the trace's names");
     if (!rc)
         rc = each_row(x, "SELECT id, name, module_id FROM symbol ORDER BY id", add_symbol, &symbols, err);
     x->symbol_list = symbols.at;
@@ -193,10 +206,13 @@ void vw_export_free_names(struct vw_export *x)
 
 struct vw_export_symbol *vw_export_symbol(struct vw_export *x, int64_t id)
 {
+    struct vw_export_symbol *s;
+
     /* The decoder numbers them from 1 without holes. */
-    if (id > 0 && (uint64_t)id <= x->symbols && x->symbol_list[id - 1].id == id)
-        return &x->symbol_list[id - 1];
-    return x->symbols ? bsearch(&id, x->symbol_list, x->symbols, sizeof(*x->symbol_list), by_id) : NULL;
+    if (id > 0 && (uint64_t)id < x->symbols && x->symbol_list[id].id == id)
+        return &x->symbol_list[id];
+    s = bsearch(&id, x->symbol_list, x->symbols, sizeof(*x->symbol_list), by_id);
+    return s ? s : x->symbol_list;
 }
 
 struct vw_export_thread *vw_export_thread(struct vw_export *x, int64_t id)

@@ -13,7 +13,7 @@ static const char open_sql[] =
     "WITH RECURSIVE open(id, up) AS ("
     "SELECT * FROM (SELECT id, parent_id FROM call WHERE thread_id = ?1 AND start_ns < ?2 ORDER BY start_ns "
     "DESC, "
-    "id DESC LIMIT 1) UNION ALL SELECT c.id, c.parent_id FROM open JOIN call c ON c.id = open.up) "
+    "id DESC LIMIT 1) UNION SELECT c.id, c.parent_id FROM open JOIN call c ON c.id = open.up) "
     "SELECT c.id, c.start_ns, c.start_ns + c.duration_ns, c.depth, c.flags, c.symbol_id FROM open JOIN call "
     "c ON c.id = "
     "open.id WHERE c.start_ns + c.duration_ns > ?2 ORDER BY c.depth";
@@ -122,8 +122,6 @@ static int enter(struct walk *w, sqlite3_stmt *row, struct st_error *err)
                                .symbol = vw_export_symbol(w->x, sqlite3_column_int64(row, 5))};
     int rc;
 
-    if (!c.symbol)
-        return st_fail(err, ST_EBADFILE, "the trace is damaged: call %lld has no symbol", (long long)c.id);
     rc = leave_to(w, c.depth, err);
     if (!rc)
         rc = off_until(w, c.start, err);

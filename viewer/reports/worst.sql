@@ -12,7 +12,7 @@ opened(id, depth, start_ns) AS (
     UNION ALL
     SELECT c.id, o.depth + 1, c.start_ns
     FROM opened o JOIN call c ON c.parent_id = o.id
-    WHERE c.duration_ns * 200 >= (SELECT duration_ns FROM worst)
+    WHERE c.duration_ns * 200 >= (SELECT duration_ns FROM worst) AND o.depth < 1000
 )
 SELECT t.name || ' ' || t.tid AS thread, o.start_ns - w.start_ns AS after_ns, c.duration_ns, c.self_ns,
        (SELECT sum(f.end_ns - f.start_ns) FROM offcpu f WHERE f.call_id = c.id) AS off_cpu_ns,

@@ -285,7 +285,7 @@ static int children(void)
         return 1;
     pid = vfork();
     if (!pid) {
-        execl("/bin/true", "true", (char *)NULL);
+        execl(EXITS_AT_ONCE, "exits_at_once", (char *)NULL);
         _exit(1);
     }
     if (waitpid(pid, &status, 0) != pid || status)
@@ -296,7 +296,7 @@ static int children(void)
 static void *exec_thread(void *unused)
 {
     (void)unused;
-    execl("/bin/true", "true", (char *)NULL);
+    execl(EXITS_AT_ONCE, "exits_at_once", (char *)NULL);
     return NULL;
 }
 
