@@ -388,6 +388,10 @@ int tdb_build_tiles(sqlite3 *db, struct st_error *err)
     return rc;
 }
 
+/* What a block can hold, so that sums over a screen cannot overflow: 36 years. */
+#define MOST_NS    (INT64_C(1) << 60)
+#define MOST_CALLS (INT64_C(1) << 40)
+
 /* What is left of a tile. */
 struct reading {
     const uint8_t *at, *end;
@@ -449,6 +453,7 @@ int tdb_read_tile(const void *data, size_t size, int level, int64_t number, tdb_
         struct tdb_block b;
 
         read_block(&r, level, &bucket, &b);
+        r.bad |= b.start > MOST_NS || b.duration > MOST_NS || b.calls > MOST_CALLS || b.busy_ns > MOST_NS;
         if (!r.bad)
             rc = fn(ctx, &b);
     }

@@ -27,7 +27,9 @@ int vw_track_row(const struct vw_view *v, int thread)
 /* What lies in one cell and is too short to be drawn: how much, and the function that took most (a majority
  * vote, as in tracedb/tiles.c). */
 struct mix {
-    int64_t calls, symbol, weight;
+    int64_t calls, symbol;
+
+    double weight;
 };
 
 /* What a track is drawn with. */
@@ -146,14 +148,13 @@ static void add_to_mix(struct drawing *d, int depth, int x, int64_t calls, int64
         return;
     m = &d->mix[(size_t)(depth - d->depth0) * (size_t)d->v->screen->width + (size_t)x];
     m->calls += calls;
-    ns = ns ? ns : 1;
     if (m->symbol == symbol) {
-        m->weight += ns;
-    } else if (ns > m->weight) {
+        m->weight += (double)(ns ? ns : 1);
+    } else if ((double)ns > m->weight) {
         m->symbol = symbol;
-        m->weight = ns - m->weight;
+        m->weight = (double)(ns ? ns : 1) - m->weight;
     } else {
-        m->weight -= ns;
+        m->weight -= (double)(ns ? ns : 1);
     }
 }
 
@@ -294,7 +295,8 @@ static int read_spans(struct drawing *d, const struct vw_thread *t, int level, c
 {
     struct vw_view *v = d->v;
     struct strip p = {d, columns};
-    int64_t tile = level < 0 ? 0 : v->window.from >> (level + TDB_TILE_BITS) << (level + TDB_TILE_BITS);
+    int64_t from = v->window.from < 0 ? 0 : v->window.from;
+    int64_t tile = level < 0 ? 0 : from >> (level + TDB_TILE_BITS) << (level + TDB_TILE_BITS);
     int rc;
 
     if (level < 0)

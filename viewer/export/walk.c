@@ -122,7 +122,8 @@ static int enter(struct walk *w, sqlite3_stmt *row, struct st_error *err)
                                .symbol = vw_export_symbol(w->x, sqlite3_column_int64(row, 5))};
     int rc;
 
-    rc = leave_to(w, c.depth, err);
+    rc = leave_to(w, c.depth < 0 ? 0 : c.depth, err);
+    c.depth = (int)w->open.n; /* as it is but in a damaged trace */
     if (!rc)
         rc = off_until(w, c.start, err);
     if (c.start < w->now)
@@ -271,6 +272,14 @@ static int tell_rest(struct vw_export *x, struct st_error *err)
     return rc;
 }
 
+/* A damaged file may hold any number: within 73 years, differences cannot overflow. */
+static int64_t within_years(int64_t ns)
+{
+    const int64_t most = INT64_C(1) << 61;
+
+    return ns < -most ? -most : ns > most ? most : ns;
+}
+
 /* What the trace holds: [from, to), so that a range without ends is finite. */
 static int narrow(struct vw_export *x, struct st_error *err)
 {
@@ -292,8 +301,9 @@ static int narrow(struct vw_export *x, struct st_error *err)
         sqlite3_finalize(stmt);
         return vw_export_failed(x, err);
     }
-    first = sqlite3_column_int64(stmt, 0);
-    last = sqlite3_column_int64(stmt, 1) + 1; /* what happens at the last moment belongs to the trace */
+    first = within_years(sqlite3_column_int64(stmt, 0));
+    last = within_years(sqlite3_column_int64(stmt, 1)) +
+           1; /* what happens at the last moment belongs to the trace */
     sqlite3_finalize(stmt);
     if (x->from < first)
         x->from = first;
