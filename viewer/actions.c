@@ -312,7 +312,7 @@ static int search(struct vw_view *v, bool forward, struct st_error *err)
 
 static void scroll_page(struct vw_view *v, int direction)
 {
-    int last = v->trace->nthreads ? vw_track_row(v, v->trace->nthreads - 1) : 0;
+    int last = vw_all_rows(v) - 1;
 
     v->top += direction * (v->screen->height / 2);
     if (v->top > last)

@@ -268,6 +268,8 @@ int vw_draw(struct vw_view *v, struct st_error *err)
     draw_ruler(v);
     if (tracks > 0)
         rc = vw_draw_tracks(v, 3, tracks, err);
+    if (!rc && tracks > 0)
+        rc = vw_draw_cpus(v, 3, tracks, err);
     if (v->list_open)
         vw_list_draw(&v->list, v->screen, 3 + (tracks > 0 ? tracks : 0), vw_list_area(v));
     else if (tracks > 0)

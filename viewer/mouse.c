@@ -41,6 +41,21 @@ static int find_under(struct vw_view *v, int thread, int depth, int x, struct vw
     return rc > 0 && (found->call.start >= to || found->call.depth != depth) ? 0 : rc;
 }
 
+/* To the thread that had the CPU. */
+static int click_cpu(struct vw_view *v, int x, int y, struct st_error *err)
+{
+    int64_t cpu = vw_cpu_under(v, y - 3 + v->top);
+    struct vw_slice slice;
+    int rc = cpu < 0 ? 0 : vw_slice_at(v->trace, cpu, time_under(v, x + 0.5), &slice, err);
+
+    for (int i = 0; rc > 0 && i < v->trace->nthreads; i++)
+        if (v->trace->threads[i].id == slice.thread_id && i != v->thread) {
+            v->thread = i;
+            v->selected = false;
+        }
+    return rc < 0 ? rc : 0;
+}
+
 static int click(struct vw_view *v, int x, int y, struct st_error *err)
 {
     struct vw_found found;
@@ -59,7 +74,7 @@ static int click(struct vw_view *v, int x, int y, struct st_error *err)
         return 0;
     }
     if (!track_under(v, y, &thread, &depth))
-        return 0;
+        return y >= 3 && y < 3 + vw_track_area(v) ? click_cpu(v, x, y, err) : 0;
     v->thread = thread;
     if (depth < 0)
         return 0;
@@ -82,7 +97,7 @@ static void zoom_at(struct vw_view *v, int x, double factor)
 static void drag(struct vw_view *v, int columns, int rows)
 {
     int64_t by = time_under(v, columns) - v->window.from;
-    int last = v->trace->nthreads ? vw_track_row(v, v->trace->nthreads - 1) : 0;
+    int last = vw_all_rows(v) - 1;
 
     vw_view_window(v, v->window.from - by, v->window.to - by);
     v->top = v->top - rows < 0 ? 0 : v->top - rows > last ? last : v->top - rows;

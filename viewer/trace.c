@@ -99,6 +99,12 @@ static bool has_summaries(struct vw_trace *t)
     return any;
 }
 
+static const char slice_sql[] =
+    "SELECT thread_id, start_ns, end_ns FROM slice WHERE cpu = ?1 AND start_ns <= ?2 ORDER BY "
+    "start_ns DESC LIMIT 1";
+static const char next_slice_sql[] =
+    "SELECT start_ns FROM slice WHERE cpu = ?1 AND start_ns > ?2 ORDER BY start_ns LIMIT 1";
+
 static int level_column(sqlite3_stmt *stmt, int column)
 {
     int64_t level =
@@ -136,6 +142,30 @@ static int read_threads(struct vw_trace *t, struct st_error *err)
     sqlite3_finalize(stmt);
     t->threads = list.at;
     t->nthreads = (int)list.n;
+    return rc;
+}
+
+/* Each CPU by a look into the index, not by reading all slices. */
+static int read_cpus(struct vw_trace *t, struct st_error *err)
+{
+    static const char sql[] =
+        "WITH RECURSIVE c(cpu) AS (SELECT min(cpu) FROM slice UNION ALL SELECT (SELECT min(cpu) FROM "
+        "slice WHERE cpu > c.cpu) FROM c WHERE c.cpu IS NOT NULL) SELECT cpu FROM c WHERE cpu >= 0 LIMIT "
+        "4096";
+    ST_VEC(int64_t) list = {0};
+    sqlite3_stmt *stmt;
+    int rc = 0, step = SQLITE_DONE;
+
+    if (sqlite3_prepare_v2(t->db, sql, -1, &stmt, NULL))
+        return vw_sql_failed(t, err);
+    while (!rc && (step = sqlite3_step(stmt)) == SQLITE_ROW)
+        if (st_vec_push(&list, sqlite3_column_int64(stmt, 0)))
+            rc = st_nomem(err, "CPUs");
+    if (!rc && step != SQLITE_DONE)
+        rc = vw_sql_failed(t, err);
+    sqlite3_finalize(stmt);
+    t->cpus = list.at;
+    t->ncpus = (int)list.n;
     return rc;
 }
 
@@ -217,6 +247,8 @@ int vw_trace_open(const char *path, struct vw_trace **trace, struct st_error *er
     if (!rc)
         t->summarised = has_summaries(t);
     if (!rc && (sqlite3_prepare_v2(t->db, symbol_sql, -1, &t->symbol, NULL) ||
+                sqlite3_prepare_v2(t->db, slice_sql, -1, &t->slice, NULL) ||
+                sqlite3_prepare_v2(t->db, next_slice_sql, -1, &t->next_slice, NULL) ||
                 sqlite3_prepare_v2(t->db, window_sql, -1, &t->in_window, NULL) ||
                 sqlite3_prepare_v2(t->db, around_sql, -1, &t->around, NULL)))
         rc = vw_sql_failed(t, err);
@@ -224,6 +256,8 @@ int vw_trace_open(const char *path, struct vw_trace **trace, struct st_error *er
         rc = read_stall(t, err);
     if (!rc)
         rc = read_threads(t, err);
+    if (!rc)
+        rc = read_cpus(t, err);
     if (!rc)
         rc = read_range(t, err);
     if (rc)
@@ -241,6 +275,9 @@ void vw_trace_close(struct vw_trace *t)
     sqlite3_finalize(t->around);
     sqlite3_finalize(t->tiles);
     sqlite3_finalize(t->symbol);
+    sqlite3_finalize(t->slice);
+    sqlite3_finalize(t->next_slice);
+    free(t->cpus);
     free(t->symbols);
     sqlite3_close(t->db);
     for (int i = 0; i < t->nthreads; i++)
@@ -381,4 +418,31 @@ int vw_span_before(struct vw_trace *t, const char *what, int64_t thread_id, int6
         rc = vw_sql_failed(t, err);
     sqlite3_finalize(stmt);
     return rc;
+}
+
+int vw_slice_at(struct vw_trace *t, int64_t cpu, int64_t time, struct vw_slice *slice, struct st_error *err)
+{
+    int step, rc = 0;
+
+    *slice = (struct vw_slice){.next = INT64_MAX};
+    sqlite3_bind_int64(t->slice, 1, cpu);
+    sqlite3_bind_int64(t->slice, 2, time);
+    step = sqlite3_step(t->slice);
+    if (step == SQLITE_ROW && column_time(t->slice, 2) > time) {
+        slice->thread_id = sqlite3_column_int64(t->slice, 0);
+        slice->start = column_time(t->slice, 1);
+        slice->end = column_time(t->slice, 2);
+        rc = 1;
+    }
+    sqlite3_reset(t->slice);
+    if (step != SQLITE_ROW && step != SQLITE_DONE)
+        return vw_sql_failed(t, err);
+    if (rc)
+        return rc;
+    sqlite3_bind_int64(t->next_slice, 1, cpu);
+    sqlite3_bind_int64(t->next_slice, 2, time);
+    if (sqlite3_step(t->next_slice) == SQLITE_ROW)
+        slice->next = column_time(t->next_slice, 0);
+    sqlite3_reset(t->next_slice);
+    return 0;
 }

@@ -48,6 +48,10 @@ struct vw_trace {
 
     int nthreads;
 
+    int64_t *cpus; /* their numbers, ascending */
+
+    int ncpus;
+
     int64_t start, end; /* of everything there is; end > start */
 
     int64_t stall_id; /* the stall that fired; 0: none */
@@ -58,7 +62,7 @@ struct vw_trace {
 
     bool summarised; /* it has the tables `summary` and `tile` */
 
-    sqlite3_stmt *in_window, *around, *tiles, *symbol;
+    sqlite3_stmt *in_window, *around, *tiles, *symbol, *slice, *next_slice;
 
     struct vw_symbol *symbols; /* the last ones that were asked for, by id modulo VW_SYMBOLS */
 };
@@ -153,6 +157,13 @@ int vw_find_longest_child(struct vw_trace *t, const struct vw_thread *thread, co
 /* The next or previous call, in the order of ids (thread by thread), whose function's name holds the text. */
 int vw_find_pattern(struct vw_trace *t, const char *pattern, int64_t id, bool forward, struct vw_found *found,
                     struct st_error *err);
+
+/* The slice that has a CPU at a time. 1: *slice is it; 0: the CPU is idle or not known there, and slice->next
+ * is when the next slice begins (INT64_MAX: never); ST_EFAIL. */
+struct vw_slice {
+    int64_t thread_id, start, end, next;
+};
+int vw_slice_at(struct vw_trace *t, int64_t cpu, int64_t time, struct vw_slice *slice, struct st_error *err);
 
 /* Spans of a thread: what = "offcpu", "slice" or "gap" (gaps without a thread included). Same rules as
  * vw_each_call. */

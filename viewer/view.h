@@ -210,12 +210,17 @@ int vw_draw(struct vw_view *v, struct st_error *err);
 
 /* Parts of vw_draw. */
 int vw_draw_tracks(struct vw_view *v, int first, int rows, struct st_error *err);
+int vw_draw_cpus(struct vw_view *v, int first, int rows, struct st_error *err);
 int vw_draw_footer(struct vw_view *v, struct st_error *err);
 void vw_draw_help(struct vw_view *v);
 
 /* The first row of a track among all rows of all tracks, and how many rows it has. */
 int vw_track_row(const struct vw_view *v, int thread);
 int vw_track_rows(const struct vw_view *v, int thread);
+
+/* How many rows there are: those of the tracks, and one a CPU. And the CPU of a row; -1: none. */
+int vw_all_rows(const struct vw_view *v);
+int64_t vw_cpu_under(const struct vw_view *v, int row);
 
 /* The column of a time, in 0..width (of the screen); may lie outside for times outside the window. */
 int vw_column(const struct vw_view *v, int64_t time);
