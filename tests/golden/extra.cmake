@@ -1,3 +1,6 @@
+add_test(NAME golden_schema COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/golden/check_schema.py ${CMAKE_SOURCE_DIR})
+set_tests_properties(golden_schema PROPERTIES LABELS golden TIMEOUT 60)
+
 # One test of calls.sh a workload; and the commands that perf's sequence alone tells the truth about.
 function(st_golden_calls name)
   add_test(NAME golden_calls.${name} COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/golden/calls.sh ${ARGN})

@@ -436,7 +436,7 @@ static void compare(int (*program)(void), int want_status, size_t want_rings)
     pid = x.child;
     harness_arm_pid(&x, &pid);
     harness_let_go(&x);
-    assert_int_equal(harness_until_end(&x, 60), 0);
+    assert_int_equal(harness_until_end(&x, 200), 0);
     harness_freeze(&x, &rings, &n);
     assert_true(harness_log->n < LOG_MAX);
     assert_int_equal(n, want_rings);
@@ -514,7 +514,7 @@ static void test_command(void **state)
     (void)state;
     harness_log_begin();
     harness_arm_command(&x, argv);
-    assert_int_equal(harness_until_end(&x, 60), 0);
+    assert_int_equal(harness_until_end(&x, 200), 0);
     harness_freeze(&x, &rings, &n);
     assert_int_equal(n, 1);
     w = harness_compare(&rings[0]);
