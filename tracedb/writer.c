@@ -1,6 +1,6 @@
 /* Writes a trace database beside its name; it appears whole. */
-#include "tracedb/tracedb.h"
 #include "tracedb/tiles.h"
+#include "tracedb/tracedb.h"
 
 #include "base/outfile.h"
 
