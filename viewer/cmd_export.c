@@ -10,6 +10,7 @@
 #include "viewer/export/export.h"
 
 #include <locale.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +131,25 @@ static int to_file(struct vw_export *x, const char *path, struct st_error *err)
     return st_outfile_commit(&out, true, err);
 }
 
+static sqlite3 *running; /* for the signal handler; sqlite3_interrupt may be called from one */
+
+static void on_interrupt(int signal)
+{
+    (void)signal;
+    if (running)
+        sqlite3_interrupt(running);
+}
+
+/* An export that is interrupted fails, and so leaves no half a file. */
+static void watch_signals(sqlite3 *db)
+{
+    struct sigaction action = {.sa_handler = on_interrupt};
+
+    running = db;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
 static int run(const char *path, const struct options *o, struct st_error *err)
 {
     const char *base = strrchr(path, '/');
@@ -144,8 +164,10 @@ static int run(const char *path, const struct options *o, struct st_error *err)
 
     if (rc)
         return rc;
+    watch_signals(x.db);
     st_safe_text(title, sizeof(title), base ? base + 1 : path);
     rc = o->output && strcmp(o->output, "-") != 0 ? to_file(&x, o->output, err) : to_stdout(&x, err);
+    running = NULL;
     sqlite3_close(x.db);
     return rc;
 }

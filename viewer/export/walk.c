@@ -281,19 +281,16 @@ static int64_t within_years(int64_t ns)
 }
 
 /* What the trace holds: [from, to), so that a range without ends is finite. */
-static int narrow(struct vw_export *x, struct st_error *err)
+#define RANGE_WITH(spans)                                                                                    \
+    "SELECT coalesce(min(a), 0), coalesce(max(b), 0) FROM (" spans                                           \
+    " UNION ALL SELECT min(start_ns), max(end_ns) FROM gap UNION ALL SELECT min(start_ns), "                 \
+    "max(coalesce(end_ns, start_ns + duration_ns)) FROM stall UNION ALL SELECT min(time_ns), max(time_ns) "  \
+    "FROM mark)"
+
+static int read_range(struct vw_export *x, const char *sql, int64_t *first, int64_t *last,
+                      struct st_error *err)
 {
-    static const char sql[] =
-        "SELECT coalesce(min(a), 0), coalesce(max(b), 0) FROM (SELECT min(start_ns) a, max(start_ns + "
-        "duration_ns) b "
-        "FROM call UNION ALL SELECT min(start_ns), max(end_ns) FROM offcpu UNION ALL SELECT min(start_ns), "
-        "max(end_ns) FROM slice UNION ALL SELECT min(start_ns), max(end_ns) FROM gap UNION ALL SELECT "
-        "min(start_ns), "
-        "max(coalesce(end_ns, start_ns + duration_ns)) FROM stall UNION ALL SELECT min(time_ns), "
-        "max(time_ns) FROM "
-        "mark)";
     sqlite3_stmt *stmt;
-    int64_t first, last;
 
     if (sqlite3_prepare_v2(x->db, sql, -1, &stmt, NULL))
         return vw_export_failed(x, err);
@@ -301,10 +298,39 @@ static int narrow(struct vw_export *x, struct st_error *err)
         sqlite3_finalize(stmt);
         return vw_export_failed(x, err);
     }
-    first = within_years(sqlite3_column_int64(stmt, 0));
-    last = within_years(sqlite3_column_int64(stmt, 1)) +
-           1; /* what happens at the last moment belongs to the trace */
+    *first = within_years(sqlite3_column_int64(stmt, 0));
+    *last = within_years(sqlite3_column_int64(stmt, 1)) +
+            1; /* what happens at the last moment belongs to the trace */
     sqlite3_finalize(stmt);
+    return 0;
+}
+
+/* Databases of version 1, and some that the decoder did not make, have no summaries. */
+static bool has_summaries(struct vw_export *x)
+{
+    sqlite3_stmt *stmt;
+    bool any;
+
+    if (sqlite3_prepare_v2(x->db, "SELECT 1 FROM summary LIMIT 1", -1, &stmt, NULL))
+        return false;
+    any = sqlite3_step(stmt) == SQLITE_ROW;
+    sqlite3_finalize(stmt);
+    return any;
+}
+
+static int narrow(struct vw_export *x, struct st_error *err)
+{
+    const char *sql =
+        has_summaries(x)
+            ? RANGE_WITH("SELECT min(start_ns) a, max(end_ns) b FROM summary")
+            : RANGE_WITH("SELECT min(start_ns) a, max(start_ns + duration_ns) b FROM call UNION ALL SELECT "
+                         "min(start_ns), "
+                         "max(end_ns) FROM offcpu UNION ALL SELECT min(start_ns), max(end_ns) FROM slice");
+    int64_t first = 0, last = 0;
+    int rc = read_range(x, sql, &first, &last, err);
+
+    if (rc)
+        return rc;
     if (x->from < first)
         x->from = first;
     if (x->to > last)
