@@ -18,6 +18,20 @@ static struct dec_ring *find_ring(struct dec_sideband *sb, const struct pd_auxtr
     return st_vec_push(&sb->rings, ring) ? NULL : &sb->rings.at[sb->rings.n - 1];
 }
 
+/* perf fills what it read of a ring up to 8 bytes (auxtrace_mmap__read() in tools/perf/util/auxtrace.c), and
+ * `offset` of the next piece tells. Inside a packet the filling would be taken for the packet's bytes. */
+static void cut_filling(struct dec_ring *ring, uint64_t offset)
+{
+    enum { FILLED_UP_TO = 8 };
+    struct dec_piece *last = ring->pieces.n ? &ring->pieces.at[ring->pieces.n - 1] : NULL;
+    uint64_t over = last ? last->offset + last->size - offset : 0;
+
+    if (!last || over >= FILLED_UP_TO || over >= last->size)
+        return;
+    last->size -= over;
+    ring->bytes -= over;
+}
+
 int sb_auxtrace(struct sb_context *c, const struct pd_record *record, struct st_error *err)
 {
     const struct pd_auxtrace *head = (const void *)record->header;
@@ -26,6 +40,8 @@ int sb_auxtrace(struct sb_context *c, const struct pd_record *record, struct st_
     if (!record->aux || !head->size)
         return 0;
     ring = find_ring(c->sb, head);
+    if (ring)
+        cut_filling(ring, head->offset);
     if (!ring || st_vec_push(&ring->pieces, (struct dec_piece){record->aux, head->size, head->offset, false}))
         return st_nomem(err, "the trace's pieces");
     ring->bytes += head->size;

@@ -7,7 +7,7 @@
 #include "triggers/socket.bpf.h"
 
 #define SOFTIRQS 16 /* 10, and up to a power of two: the verifier sees the bound */
-#define TIMERS   16 /* that ran last on a CPU */
+#define TIMERS   64 /* that ran last on a CPU */
 
 #define HANDED_ON_NS 10000000
 #define JUST_NOW_NS  1000000
@@ -194,7 +194,9 @@ static __noinline void name_timer(struct cpu_context *cpu, struct task_struct *t
     for (st_u32 back = 0; socket && back < TIMERS; back++) {
         struct timer_run *one = timer_back(cpu, back);
 
-        if (one->func && one->ktime >= since && is_part_of_socket(one->at, socket))
+        if (!one->func || one->ktime < since)
+            break;
+        if (is_part_of_socket(one->at, socket))
             named = one;
     }
     if (cpu->in_timer)

@@ -311,6 +311,26 @@ static void a_truncated_chunk_splits_its_piece(void **state)
     assert_false(sb->rings.at[1].pieces.at[0].truncated);
 }
 
+/* perf fills a piece up to 8 bytes; the next one's offset tells where its trace ended. */
+static void what_fills_a_piece_up_is_cut(void **state)
+{
+    const struct dec_ring *r;
+
+    (void)state;
+    recording_at(1000, 10, 11, 2);
+    recording_ring(0, 11, 0, 64);
+    recording_ring(0, 11, 57, 64);
+    recording_ring(0, 11, 121, 64);
+    recording_ring(0, 11, 177, 64);
+    read_it();
+    r = &sb->rings.at[0];
+    assert_int_equal(r->pieces.n, 4);
+    assert_int_equal(r->pieces.at[0].size, 57);
+    assert_int_equal(r->pieces.at[1].size, 64);
+    assert_int_equal(r->pieces.at[2].size, 64); /* 8 bytes are no filling */
+    assert_int_equal(r->bytes, 57 + 64 + 64 + 64);
+}
+
 static void a_broken_stall_record_is_refused(void **state)
 {
     struct st_stall_record r = {
@@ -342,6 +362,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_stall_record_is_kept_with_its_thread, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_the_recorder_tells_of_rings, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_truncated_chunk_splits_its_piece, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_fills_a_piece_up_is_cut, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_broken_stall_record_is_refused, set_up, tear_down),
     };
 
