@@ -112,11 +112,13 @@ static int choose_source(struct arm *arm, struct st_error *err)
 
 static int open_sideband(struct arm *arm, struct st_error *err)
 {
+    const struct rec_source_config source = source_config(arm);
+    bool inherits = arm->ops->inherits && arm->ops->inherits(&source);
     struct rec_sideband_config config = {
         .target = &arm->options.target,
         .command = arm->launch.pid,
         .switches = !arm->ops->own_switches,
-        .wake_at_once = arm->ops->thread_started != NULL,
+        .wake_at_once = arm->ops->thread_started && !inherits,
     };
     int rc = rec_store_open(NULL, &arm->store, err);
 

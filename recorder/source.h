@@ -109,6 +109,10 @@ struct rec_source_ops {
      * NULL. */
     int (*thread_started)(struct rec_source *s, pid_t pid, pid_t tid, struct st_error *err);
 
+    /* Whether with this configuration threads that are born later are recorded by themselves, so that
+     * thread_started need not be told of each at once. NULL: no. */
+    bool (*inherits)(const struct rec_source_config *config);
+
     /* The PT event's attribute as it belongs into the snapshot, and the words of PD_RECORD_AUXTRACE_INFO
      * (enum pd_pt_priv). */
     void (*pt_event)(struct rec_source *s, struct perf_event_attr *attr, const char **name, uint64_t *priv,
