@@ -3,20 +3,40 @@
 # shellcheck shell=bash
 export SOURCE=$1 BUILD=$2 STALLTRAP=$2/stalltrap
 run_folder=$PWD
-ptvm_programs=$BUILD/tests/ptvm
+nest=$run_folder/nest
 . "$SOURCE/tests/cli/lib.sh"
 set +e # the helpers look at every status themselves
 
-# Snapshot NAME (NAME.1.data): perf's calls and ours are the same, branch by branch and row by row, and neither has an error.
+# Records the command `nest N` into NAME.1.data and NAME.1.db.
+arm_nest() { # N NAME ARM-OPTION...
+    local n=$1 name=$2
+    shift 2
+    "$STALLTRAP" arm --source intel-pt -o "$name" "$@" -- "$nest" "$n" >arm.out 2>arm.err
+    status=$?
+    cat arm.err
+    [ $status -eq 0 ] || fail "$name: arm ends with $status" arm.out arm.err
+}
+
+# perf's calls of NAME.1.data and ours are the same, branch by branch and row by row, and neither has an error.
 same_calls() { # NAME
     perf_calls "$1.1.data"
-    "$STALLTRAP" decode "$1.1.data" --dump calls >dump.calls 2>dump.err || fail "$1: decode --dump ends with $?" dump.err
-    python3 "$SOURCE/tests/golden/normalize_calls.py" dump perf.calls dump.calls >differences || fail "$1: perf's calls and decode --dump's differ" differences
-    python3 "$SOURCE/tests/golden/normalize_calls.py" rows perf.calls "$1.1.db" >differences || fail "$1: perf's calls and the database's differ" differences
-    [ "$(sql "$1.1.db" "SELECT value FROM meta WHERE key = 'decode_errors'")" = 0 ] || fail "$1: decoding errors"
     [ -s perf.calls ] || fail "$1: perf lists nothing"
+    "$STALLTRAP" decode "$1.1.data" --dump calls >dump.calls 2>dump.err || fail "$1: decode --dump ends with $?" dump.err
+    python3 "$SOURCE/tests/golden/normalize_calls.py" dump perf.calls dump.calls >differences 2>&1 || fail "$1: perf's calls and decode --dump's differ" differences
+    python3 "$SOURCE/tests/golden/normalize_calls.py" rows perf.calls "$1.1.db" >differences 2>&1 || fail "$1: perf's calls and the database's differ" differences
+    [ "$(sql "$1.1.db" "SELECT value FROM meta WHERE key = 'decode_errors'")" = 0 ] || fail "$1: decoding errors"
+    echo "$1: $(wc -l <perf.calls) calls and returns, as perf has them"
+}
+
+# What same_calls left in perf.calls are the calls of `nest N`, or with LEAST at least so many of the last of them.
+nest_calls() { # NAME N [LEAST]
+    python3 "$run_folder/check_nest.py" perf.calls "${@:2}" || fail "$1: not nest's calls"
 }
 
 gaps_of() { # NAME
     sql "$1.1.db" "SELECT reason, detail, start_ns, end_ns FROM gaps"
+}
+
+no_gaps() { # NAME
+    [ -z "$(gaps_of "$1")" ] || fail "$1: everything was recorded, yet there are gaps: $(gaps_of "$1")"
 }

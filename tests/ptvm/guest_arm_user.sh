@@ -1,23 +1,37 @@
-# guest_arm_user.sh SOURCE BUILD: `arm --source intel-pt --no-kernel`: commands whose calls are known, from their first to their last
-# instruction, in rings of CPUs and of threads. Files: arm-lib.sh, check_nest.py, nest.
+# guest_arm_user.sh SOURCE BUILD: `arm --source intel-pt --no-kernel` on programs whose calls are known. Files: arm-lib.sh,
+# check_nest.py, nest.
 . ./arm-lib.sh "$@"
-nest=$run_folder/nest
 
 "$STALLTRAP" doctor >doctor.out || fail "doctor" doctor.out
 grep -q '^yes *intel-pt ' doctor.out || fail "doctor does not say that intel-pt can record" doctor.out
 
-whole() { # NAME ARM-OPTION...: all of `nest 300`
-    local name=$1
-    shift
-    "$STALLTRAP" arm --source intel-pt --no-kernel -o "$name" "$@" -- "$nest" 300 >arm.out 2>arm.err
-    status=$?
-    cat arm.err
-    [ $status -eq 0 ] || fail "$name: arm ends with $status" arm.out arm.err
-    same_calls "$name"
-    python3 "$run_folder/check_nest.py" perf.calls 300 || fail "$name: not nest's calls"
-    [ -z "$(gaps_of "$name")" ] || fail "$name: everything was recorded, yet there are gaps: $(gaps_of "$name")"
-    echo "$name: $(wc -l <perf.calls) lines"
-}
+# A command, from its first to its last instruction.
+for rings in cpu thread; do
+    arm_nest 300 whole-$rings --no-kernel --rings $rings
+    same_calls whole-$rings
+    nest_calls whole-$rings 300
+    no_gaps whole-$rings
+done
 
-whole cpu
-whole thread --rings thread
+# A ring that wraps many times: the last calls are exact.
+arm_nest 5000 wrapped --no-kernel --rings thread --ring 64K
+same_calls wrapped
+nest_calls wrapped 5000 1000
+gaps_of wrapped | grep -q overwritten || fail "no gap tells that the ring was overwritten: $(gaps_of wrapped)"
+
+# A process that runs already: snapshots by SIGUSR2 and `snap`, then Ctrl-C.
+start "$nest" 2000000000
+target=$pid
+start_arm --source intel-pt --no-kernel -o attached --ring 64K -p "$target"
+kill -USR2 "$arm"
+wait_for 60 test -e attached.1.db || fail "no snapshot on SIGUSR2" arm.out arm.err
+"$STALLTRAP" snap "$target" >snap.out || fail "snap" snap.out arm.err
+kill -INT "$arm"
+end_of "$arm" 60 "arm -p"
+[ $status -eq 0 ] || fail "arm -p ends with $status" arm.out arm.err
+running "$target" || fail "the target has ended"
+for n in 1 2 3; do
+    perf_calls attached.$n.data
+    [ "$(grep -c 'call .* leaf+0x0' perf.calls)" -gt 100 ] || fail "attached.$n: few calls of leaf" perf.calls
+    [ "$(sql attached.$n.db "SELECT calls > 100 FROM functions WHERE function = 'leaf'")" = 1 ] || fail "attached.$n: few calls of leaf in the database"
+done
