@@ -100,6 +100,8 @@ static struct rec_source_config source_config(const struct arm *arm)
         .ring_bytes = arm->options.ring_bytes,
         .kernel = arm->options.kernel < 0 ? geteuid() == 0 : arm->options.kernel,
         .rings = arm->options.rings,
+        .freeze_on_trigger = arm->options.triggers && !arm->options.after,
+        .once = arm->options.snapshots == 1,
     };
 }
 
@@ -176,6 +178,7 @@ static int open_triggers(struct arm *arm, struct st_error *err)
         .target = &arm->options.target,
         .command = arm->launch.pid,
         .warm_up_ns = arm->options.warm_up,
+        .early = arm->ops->stops_in_kernel && arm->ops->stops_in_kernel(arm->source),
     };
     struct perf_event_attr attr;
     rec_cpu_list cpus = {0};

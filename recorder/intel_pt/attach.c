@@ -15,6 +15,8 @@
 
 int pt_event_switch(const struct pt_event *event, bool on, struct st_error *err)
 {
+    if (on && !pt_pause_lift(&event->pause))
+        st_log_debug("thread %d stays paused", event->tid);
     if (!ioctl(event->fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0) || errno == ESRCH)
         return 0;
     return st_fail_errno(err, ST_EFAIL, "cannot %s Intel PT on thread %d", on ? "start" : "stop", event->tid);
@@ -65,23 +67,41 @@ static int join_ring(const struct pt_event *owner, struct pt_event *e, struct st
     return PT_DONE;
 }
 
+/* What cannot be paused from within the kernel is stopped from user space. */
+static void add_pause(struct rec_source *s, struct pt_event *e)
+{
+    if (!s->pausing || !pt_pause_open(&e->pause, e->fd, &s->attr, e->tid, e->cpu))
+        return;
+    st_log_debug("no freeze in the kernel: %s",
+                 errno == EINVAL ? "this kernel has no aux_pause (Linux 6.13)" : strerror(errno));
+    s->pausing = false;
+}
+
+static void close_event(struct pt_event *e)
+{
+    pt_pause_close(&e->pause);
+    close(e->fd);
+}
+
 /* PT_* or a negative code; nothing stays open unless PT_DONE. */
 static int add_event(struct rec_source *s, pid_t pid, pid_t tid, int cpu, struct st_error *err)
 {
-    struct pt_event e = {.pid = pid, .tid = tid, .cpu = cpu};
+    struct pt_event e = {.pid = pid, .tid = tid, .cpu = cpu, .pause = {.fd = -1, .resume_fd = -1}};
     const struct pt_event *owner = owner_of(s, cpu);
     int rc = pt_event_open(&s->attr, tid, cpu, &e.fd, err);
 
     if (rc)
         return rc;
     rc = owner ? join_ring(owner, &e, err) : add_ring(s, &e, err);
+    if (rc == PT_DONE)
+        add_pause(s, &e);
     if (rc == PT_DONE && st_vec_push(&s->events, e)) {
         if (!owner)
             pt_ring_unmap(&s->rings.at[--s->rings.n]);
         rc = st_nomem(err, "the list of events");
     }
     if (rc)
-        close(e.fd);
+        close_event(&e);
     return rc;
 }
 
@@ -216,7 +236,7 @@ static void drop(struct rec_source *s, size_t event)
     size_t ring = s->events.at[event].ring;
 
     pt_ring_unmap(&s->rings.at[ring]);
-    close(s->events.at[event].fd);
+    close_event(&s->events.at[event]);
     memmove(&s->rings.at[ring], &s->rings.at[ring + 1], (--s->rings.n - ring) * sizeof(*s->rings.at));
     memmove(&s->events.at[event], &s->events.at[event + 1], (--s->events.n - event) * sizeof(*s->events.at));
     for (size_t i = 0; i < s->events.n; i++)
@@ -296,7 +316,7 @@ int pt_attach_born(struct rec_source *s, pid_t pid, pid_t tid, struct st_error *
 void pt_detach(struct rec_source *s)
 {
     for (size_t i = 0; i < s->events.n; i++)
-        close(s->events.at[i].fd);
+        close_event(&s->events.at[i]);
     for (size_t i = 0; i < s->rings.n; i++)
         pt_ring_unmap(&s->rings.at[i]);
     s->events.n = s->rings.n = 0;

@@ -104,6 +104,9 @@ static int pt_open(const struct rec_source_config *config, struct rec_source **s
     s->clock.fd = -1;
     s->asked = s->ring_bytes = power_of_two(config->ring_bytes ? config->ring_bytes : PT_RING_BYTES);
     s->per_cpu = wants_cpus(config);
+    /* An inherited pause cannot be lifted. */
+    s->pausing =
+        config->freeze_on_trigger && (config->once || !s->per_cpu || config->target->kind == ST_TARGET_ALL);
     rc = pt_pmu_read(PT_PMU_FOLDER, &s->pmu, err);
     if (!rc)
         rc = rec_clock_open(&s->clock, err);
@@ -151,11 +154,16 @@ static int pt_freeze(struct rec_source *s, struct rec_freeze *how, struct st_err
     int rc;
 
     *how = (struct rec_freeze){0};
+    for (size_t i = 0; i < s->rings.n; i++)
+        pt_ring_note(&s->rings.at[i]);
     rc = rec_clock_now(&s->clock, &how->asked_time, err);
     if (!rc)
         rc = switch_all(s, false, err);
     if (!rc)
         rc = rec_clock_now(&s->clock, &how->done_time, err);
+    for (size_t i = 0; !rc && i < s->events.n; i++)
+        if (pt_pause_happened(&s->events.at[i].pause))
+            s->rings.at[s->events.at[i].ring].in_kernel = how->in_kernel = true;
     if (rc)
         switch_all(s, true, &late);
     return rc;
@@ -174,7 +182,9 @@ static int pt_rings(struct rec_source *s, const struct rec_ring **rings, size_t 
                                 .pid = ring->pid,
                                 .tid = ring->tid,
                                 .cpu = ring->cpu,
-                                .first_time = ring->since};
+                                .first_time = ring->since,
+                                .in_kernel = ring->in_kernel,
+                                .late_bytes = pt_ring_written(ring)};
         pt_ring_parts(ring, to);
     }
     *rings = s->told.at;
@@ -234,6 +244,11 @@ static void pt_pt_event(struct rec_source *s, struct perf_event_attr *attr, cons
     memcpy(priv, words, (npriv < PD_PT_PRIV_MAX ? npriv : PD_PT_PRIV_MAX) * sizeof(*priv));
 }
 
+static bool pt_stops_in_kernel(struct rec_source *s)
+{
+    return s->pausing;
+}
+
 static void pt_describe(struct rec_source *s, char *text, size_t size)
 {
     char ring[24], asked[24], less[96] = "";
@@ -266,6 +281,7 @@ const struct rec_source_ops rec_source_intel_pt = {
     .inherits = wants_cpus,
     .thread_started = pt_thread_started,
     .pt_event = pt_pt_event,
+    .stops_in_kernel = pt_stops_in_kernel,
     .describe = pt_describe,
     .close = pt_close,
 };

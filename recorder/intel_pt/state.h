@@ -3,6 +3,7 @@
 #define ST_RECORDER_INTEL_PT_STATE_H
 
 #include "base/vec.h"
+#include "recorder/intel_pt/pause.h"
 #include "recorder/intel_pt/pmu.h"
 #include "recorder/intel_pt/ring.h"
 #include "recorder/perf_clock.h"
@@ -23,6 +24,8 @@ struct pt_event {
     int cpu; /* -1: wherever it runs */
 
     size_t ring; /* it writes into */
+
+    struct pt_pause pause;
 };
 
 struct rec_source {
@@ -37,6 +40,8 @@ struct rec_source {
     bool running; /* started, and not frozen */
 
     bool started;
+
+    bool pausing; /* events can be paused from within the kernel */
 
     bool told_unrecorded; /* that threads have no ring */
 
