@@ -9,7 +9,7 @@
 #include "recorder/snapshot.h"
 
 /* The events' places in the file. */
-enum snap_event { SNAP_TRACE, SNAP_STATE, SNAP_SWITCHES, SNAP_STALLS, SNAP_META, SNAP_EVENTS };
+enum snap_event { SNAP_TRACE, SNAP_STATE, SNAP_SWITCHES, SNAP_STALLS, SNAP_META, SNAP_KERNEL, SNAP_EVENTS };
 
 struct snap {
     const struct rec_snapshot *in;
@@ -42,6 +42,12 @@ int snap_write_vdsos(struct snap *s, struct st_error *err);
 
 /* An MMAP2 record, with the name of the copy where there is one. */
 int snap_write_map(struct snap *s, const struct rec_mmap2_record *map, struct st_error *err);
+
+/* snapshot_kernel.c: whether the snapshot is to hold the kernel's code: it was recorded, and can be read. */
+bool snap_wants_kernel(const struct rec_snapshot *in);
+
+/* Copies the kernel's code as it is now, and writes the record of its mapping. */
+int snap_write_kernel(struct snap *s, struct st_error *err);
 
 /* snapshot_files.c: the build ids of the files, for the header. */
 int snap_write_build_ids(struct snap *s, const struct rec_stored *list, size_t n, struct st_error *err);

@@ -106,8 +106,11 @@ static void put_capture(struct pairs *p, const struct rec_capture *c)
     for (size_t i = 0; i < c->rings.n; i++) {
         const struct rec_ring *r = &c->rings.at[i];
 
-        put(p, "ring.%u=tid=%d cpu=%d since=%" PRIu64 " offset=%" PRIu64 " size=%zu truncated=%d", r->idx,
-            r->tid, r->cpu, r->first_time, r->offset, r->size[0], r->perf_truncated);
+        put(p,
+            "ring.%u=tid=%d cpu=%d since=%" PRIu64 " offset=%" PRIu64
+            " size=%zu truncated=%d in_kernel=%d late=%" PRIu64,
+            r->idx, r->tid, r->cpu, r->first_time, r->offset, r->size[0], r->perf_truncated, r->in_kernel,
+            r->late_bytes);
     }
 }
 

@@ -28,6 +28,11 @@ struct rec_source_config {
     bool kernel; /* trace the kernel too, where the source can */
 
     enum rec_rings rings;
+
+    bool freeze_on_trigger; /* a trigger's announcement may stop the trace at once, where the source can:
+                             * nothing past it is wanted */
+
+    bool once; /* nothing is recorded after the first trap */
 };
 
 /* One ring's bytes, oldest first, in up to two pieces; valid until resume() or close(). */
@@ -50,6 +55,10 @@ struct rec_ring {
     uint64_t first_time; /* perf clock ns since when this ring recorded (thread attached) */
 
     bool perf_truncated; /* bytes were lost within (PERF_AUX_FLAG_TRUNCATED) */
+
+    bool in_kernel; /* stopped by the kernel before user space woke */
+
+    uint64_t late_bytes; /* written after its thread last got a CPU, as far as the source knows; else 0 */
 };
 
 /* How a freeze went, for the snapshot's own account. */
@@ -109,10 +118,18 @@ struct rec_source_ops {
      * NULL. */
     int (*thread_started)(struct rec_source *s, pid_t pid, pid_t tid, struct st_error *err);
 
+    /* Whether with this configuration threads that are born later are recorded by themselves, so that
+     * thread_started need not be told of each at once. NULL: no. */
+    bool (*inherits)(const struct rec_source_config *config);
+
     /* The PT event's attribute as it belongs into the snapshot, and the words of PD_RECORD_AUXTRACE_INFO
      * (enum pd_pt_priv). */
     void (*pt_event)(struct rec_source *s, struct perf_event_attr *attr, const char **name, uint64_t *priv,
                      size_t npriv);
+
+    /* Whether it waits for a trigger's announcement (freeze_on_trigger), which then is to come as early as it
+     * can. NULL: no. */
+    bool (*stops_in_kernel)(struct rec_source *s);
 
     /* "user, 4 MiB a thread, 2 threads": the middle of the armed line. */
     void (*describe)(struct rec_source *s, char *text, size_t size);

@@ -4,15 +4,17 @@
 
 #include <string.h>
 
-extern const struct rec_source_ops rec_source_step;
+extern const struct rec_source_ops rec_source_intel_pt, rec_source_step;
 
 const struct rec_source_ops *const rec_sources[] = {
+    &rec_source_intel_pt,
     &rec_source_step,
     NULL,
 };
 
 /* Those that `auto` may take, in this order: never `step`, which slows the target down a thousandfold. */
 static const struct rec_source_ops *const automatic[] = {
+    &rec_source_intel_pt,
     NULL,
 };
 

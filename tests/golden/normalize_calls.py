@@ -16,6 +16,8 @@ listings comparable; test_normalize.sh tests each.
 Listing of perf:
   P1  Samples of other events than the trace's ("branches") are left out.
   P2  "tr strt" is `start`; "tr end  KIND" is `end KIND` ("tr end  async", "tr end  syscall"); KIND alone is `KIND`.
+  P3  An interrupt of the processor's is "hw int", one of an instruction "int": both are `int`.
+  P4  "sysret" is `iret`, the dump's word for every far return.
 Dump:
   D1  "tr-start" is `start` (its marks are left out), "tr-end+async" is `end async`; "KIND" without a target and the
       "tr-end" behind it, at the same place, are one `end KIND`.
@@ -31,6 +33,7 @@ ends with `return FUNCTION`; perf's `return FUNCTION` names the function whose c
 instruction, which may be a tail call's, or a part that functions share):
   R1  Rows that no call instruction began have no `call`: call not seen (flag 1), tail call (flag 4), stand-ins such as
       [syscall] and [signal], signal handlers (the children of [signal]), the outermost row of a thread.
+      So do the kernel's entries (KERNEL_ENTRIES): an interrupt, an exception or a system call began them.
   R2  Rows that no return instruction ended have no `return`: those without `call`, those with flag 2 (return not seen).
       Where the next row of the same parent has flag 4 the function ended in a tail call; the last of such a chain has the
       `return` of its first.
@@ -39,6 +42,8 @@ instruction, which may be a tail call's, or a part that functions share):
   R4  A return of perf's ends the innermost open call that it goes back behind; calls inside of that one (left by longjmp or
       an exception) have flag 2. One that goes back behind none (to another stack, from a signal handler, out of a frame
       inherited by fork) has no `return`.
+  R5  A call to one of the kernel's indirect thunks (__x86_indirect_thunk_*) is a call of the function that it led to, whose
+      name perf's listing does not tell: any.
 """
 import collections
 import itertools
@@ -55,6 +60,7 @@ OTHER_EVENT = re.compile(r"^\s*-?\d+/-?\d+\s+\[[-\d]+\]\s+[\d.]+:\s+(?!branches:
 UNKNOWN = ("[unknown]", None)
 # Bytes of the longest x86 instruction.
 MAX_INSTRUCTION = 15
+KERNEL_ENTRIES = ("asm_exc_", "asm_sysvec_", "asm_common_interrupt", "asm_spurious_interrupt", "entry_SYSCALL_")
 
 Branch = collections.namedtuple("Branch", "kind source target source_name target_name")
 
@@ -94,6 +100,10 @@ def read_perf(path):
                 kind = "start"
             elif words[:2] == ["tr", "end"]:
                 kind = " ".join(["end"] + words[2:])
+            elif words == ["hw", "int"]:  # P3
+                kind = "int"
+            elif words == ["sysret"]:  # P4
+                kind = "iret"
             else:
                 kind = " ".join(words)
             threads[int(m["tid"])].append(
@@ -190,7 +200,8 @@ class Rows:
     def called(self, row):
         parent = self.by_id.get(row.parent_id)
         stand_in = row.function.startswith("[") and row.module.startswith("[")
-        return not (row.flags & 5 or stand_in or parent is None or parent.function == "[signal]")
+        entry = row.function.startswith(KERNEL_ENTRIES)
+        return not (row.flags & 5 or stand_in or entry or parent is None or parent.function == "[signal]")
 
     def return_of(self, row):
         head = self.head.get(row.id, row)
@@ -214,6 +225,8 @@ class Rows:
 
 
 def same_call(perf, ours):
+    if perf[1] != UNKNOWN and perf[1][0].startswith("__x86_indirect_thunk_"):  # R5
+        return perf[0] == ours[0]
     return perf[0] == ours[0] and same_place(perf[1], ours[1])
 
 
