@@ -102,6 +102,8 @@ static struct rec_source_config source_config(const struct arm *arm)
         .rings = arm->options.rings,
         .freeze_on_trigger = arm->options.triggers && !arm->options.after,
         .once = arm->options.snapshots == 1,
+        .frequency = (unsigned)arm->options.frequency,
+        .callgraph = arm->options.callgraph,
     };
 }
 
@@ -145,7 +147,7 @@ static bool records_kernel(const struct arm *arm)
     uint64_t priv[PD_PT_PRIV_MAX];
     const char *name;
 
-    arm->ops->pt_event(arm->source, &attr, &name, priv, PD_PT_PRIV_MAX);
+    arm->ops->trace_event(arm->source, &attr, &name, priv, PD_PT_PRIV_MAX);
     return !attr.exclude_kernel;
 }
 

@@ -9,12 +9,16 @@
 #include <sys/types.h>
 
 /* The fields of every event's records here, so that one parser fits all: behind each record stand pid, tid,
- * time, cpu, id. Nobody needs the IP, but perf script wants it in every event before it shows symbols of any. */
+ * time, cpu, id. Nobody needs the IP, but perf script wants it in every event before it shows symbols of any.
+ */
 #define REC_SAMPLE_TYPE                                                                                      \
     (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU)
 
 /* The system call, with PERF_FLAG_FD_CLOEXEC. Returns the descriptor, or -1 with errno. */
 int rec_perf_event(const struct perf_event_attr *attr, pid_t pid, int cpu);
+
+/* The same, in the group of the event `leader`. */
+int rec_perf_event_in_group(const struct perf_event_attr *attr, pid_t pid, int cpu, int leader);
 
 /* An attribute of the dummy software event with REC_SAMPLE_TYPE on all its records; nothing is asked for yet.
  */

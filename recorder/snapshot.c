@@ -38,7 +38,7 @@ static int add_trace_event(struct snap *s, uint64_t priv[PD_PT_PRIV_MAX], struct
     const char *name = "";
     int rc;
 
-    in->ops->pt_event(in->source, &attr, &name, priv, PD_PT_PRIV_MAX);
+    in->ops->trace_event(in->source, &attr, &name, priv, PD_PT_PRIV_MAX);
     attr.sample_type |= REC_SAMPLE_TYPE;
     attr.sample_id_all = 1;
     rc = add_group(s, SNAP_TRACE, &attr, NULL, name, err);
@@ -58,7 +58,8 @@ static int add_events(struct snap *s, uint64_t priv[PD_PT_PRIV_MAX], struct st_e
     const struct rec_group *switches = rec_sideband_group(s->in->sideband, REC_SIDEBAND_SWITCHES);
     const struct rec_group *kernel = rec_sideband_group(s->in->sideband, REC_SIDEBAND_KERNEL);
     struct perf_event_attr attr;
-    int rc = add_trace_event(s, priv, err);
+    bool records = s->in->ops->records;
+    int rc = records ? snap_add_record_event(s, 0, err) : add_trace_event(s, priv, err);
 
     if (!rc)
         rc = add_group(s, SNAP_STATE, &state->attr, state, "dummy:u", err);
@@ -76,6 +77,8 @@ static int add_events(struct snap *s, uint64_t priv[PD_PT_PRIV_MAX], struct st_e
         rc = add_group(s, SNAP_META, &attr, NULL, ST_META_EVENT_NAME, err);
     if (!rc && kernel->events.n)
         rc = add_group(s, SNAP_KERNEL, &kernel->attr, kernel, "dummy:u", err);
+    if (!rc && records)
+        rc = snap_add_record_event(s, 1, err);
     /* Whose the trace is: of a thread's own ring perf knows it, and takes no switch for it. */
     if (switches->events.n && priv[PD_PT_PER_CPU_MMAPS])
         priv[PD_PT_HAVE_SCHED_SWITCH] = s->in->target->kind == ST_TARGET_ALL ? 3 : 2;
@@ -185,14 +188,17 @@ static int write_all(struct snap *s, bool kernel, const struct rec_stored *list,
                      struct st_error *err)
 {
     uint64_t priv[PD_PT_PRIV_MAX] = {0};
+    bool records = s->in->ops->records;
     int rc = add_events(s, priv, err);
 
-    if (!rc)
+    if (!rc && !records)
         rc = write_info(s, priv, err);
     if (!rc && kernel)
         rc = snap_write_kernel(s, err);
+    if (!rc && records)
+        rc = snap_write_kernel_map(s, err);
     if (!rc)
-        rc = write_rings(s, err);
+        rc = records ? snap_write_records(s, err) : write_rings(s, err);
     if (!rc)
         rc = snap_write_meta(s, err);
     if (!rc)

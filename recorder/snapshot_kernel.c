@@ -11,13 +11,15 @@ bool snap_wants_kernel(const struct rec_snapshot *in)
     uint64_t priv[PD_PT_PRIV_MAX];
     const char *name;
 
-    in->ops->pt_event(in->source, &attr, &name, priv, PD_PT_PRIV_MAX);
+    if (in->ops->records)
+        return false; /* samples need names, no code */
+    in->ops->trace_event(in->source, &attr, &name, priv, PD_PT_PRIV_MAX);
     return !attr.exclude_kernel && !rec_kcore_probe(NULL);
 }
 
 /* As perf makes it (tools/perf/util/synthetic-events.c): of no process, named after the symbol whose address
  * tells where the kernel was loaded. */
-int snap_write_kernel(struct snap *s, struct st_error *err)
+static int write_map(struct snap *s, const struct rec_kernel_text *text, struct st_error *err)
 {
     struct {
         struct perf_event_header header;
@@ -35,14 +37,26 @@ int snap_write_kernel(struct snap *s, struct st_error *err)
         .name = "[kernel.kallsyms]_text",
         .trailer = {.pid = (uint32_t)-1, .id = s->ids[SNAP_STATE]},
     };
+
+    map.addr = map.pgoff = text->text;
+    map.len = text->etext - text->text;
+    return pd_writer_record(s->w, &map.header, err);
+}
+
+int snap_write_kernel(struct snap *s, struct st_error *err)
+{
     const char *dir = pd_writer_kcore_dir(s->w, err);
     struct rec_kernel_text text;
     int rc = dir ? rec_kernel_text(&text, err) : ST_EFAIL;
 
-    if (rc)
-        return rc;
-    map.addr = map.pgoff = text.text;
-    map.len = text.etext - text.text;
-    rc = pd_writer_record(s->w, &map.header, err);
+    if (!rc)
+        rc = write_map(s, &text, err);
     return rc ? rc : rec_kcore_write(dir, err);
+}
+
+int snap_write_kernel_map(struct snap *s, struct st_error *err)
+{
+    struct rec_kernel_text text;
+
+    return rec_kernel_text(&text, NULL) ? 0 : write_map(s, &text, err);
 }

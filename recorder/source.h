@@ -17,6 +17,13 @@ struct rec_source; /* each source has its own */
 
 enum rec_rings { REC_RINGS_AUTO, REC_RINGS_THREAD, REC_RINGS_CPU };
 
+/* How a sample tells who called whom in user code. Of the kernel the kernel's own unwinder does. */
+enum rec_callgraph {
+    REC_CALLGRAPH_FP,    /* by frame pointers */
+    REC_CALLGRAPH_DWARF, /* registers and a piece of the stack, unwound when it is decoded */
+    REC_CALLGRAPH_LBR,   /* the processor's stack of branches, where it has one */
+};
+
 struct rec_source_config {
     const struct st_target *target; /* resolved; stays valid until close */
 
@@ -33,9 +40,14 @@ struct rec_source_config {
                              * nothing past it is wanted */
 
     bool once; /* nothing is recorded after the first trap */
+
+    unsigned frequency; /* of samples a second; 0: the source's default */
+
+    enum rec_callgraph callgraph;
 };
 
-/* One ring's bytes, oldest first, in up to two pieces; valid until resume() or close(). */
+/* One ring's bytes, oldest first, in up to two pieces; valid until resume() or close(). Of a ring of records
+ * (rec_source_ops.records) the newest record comes first, and the oldest may be cut. */
 struct rec_ring {
     uint32_t idx;
 
@@ -83,6 +95,17 @@ struct rec_switch {
     bool preempt; /* out while it could run (PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) */
 };
 
+/* An event that has records in the rings. */
+struct rec_record_event {
+    struct perf_event_attr attr;
+
+    const char *name; /* as perf names it */
+
+    const uint64_t *ids;
+
+    size_t nids;
+};
+
 struct rec_source_ops {
     const char *name; /* "step" */
 
@@ -122,10 +145,20 @@ struct rec_source_ops {
      * thread_started need not be told of each at once. NULL: no. */
     bool (*inherits)(const struct rec_source_config *config);
 
-    /* The PT event's attribute as it belongs into the snapshot, and the words of PD_RECORD_AUXTRACE_INFO
-     * (enum pd_pt_priv). */
-    void (*pt_event)(struct rec_source *s, struct perf_event_attr *attr, const char **name, uint64_t *priv,
-                     size_t npriv);
+    /* The attribute of the event that records, as it belongs into the snapshot; of Intel PT also the words
+     * of PD_RECORD_AUXTRACE_INFO (enum pd_pt_priv; others leave them 0). */
+    void (*trace_event)(struct rec_source *s, struct perf_event_attr *attr, const char **name, uint64_t *priv,
+                        size_t npriv);
+
+    /* The rings hold perf's records (samples), and no AUX area. */
+    bool records;
+
+    /* Only with records: the event of index n, from 0 on, that has records in the rings. Its ids are an array
+     * of the source's own, valid until the next call. False: there is none. */
+    bool (*record_event)(struct rec_source *s, size_t n, struct rec_record_event *event);
+
+    /* Only with records, may be NULL: whether a record out of a ring belongs into the snapshot. */
+    bool (*keeps)(struct rec_source *s, const struct perf_event_header *record);
 
     /* Whether it waits for a trigger's announcement (freeze_on_trigger), which then is to come as early as it
      * can. NULL: no. */

@@ -123,7 +123,7 @@ static const struct rec_source_ops fake = {
     .switches = fake_switches,
     .own_switches = true,
     .resume = fake_resume,
-    .pt_event = fake_pt_event,
+    .trace_event = fake_pt_event,
 };
 
 static void fill_rings(void)
