@@ -149,7 +149,7 @@ static int lost_records(struct dec_model *m)
                                   .end = n->until > n->time ? n->until : n->time,
                                   .reason = n->name};
 
-        if (!n->lost)
+        if (!n->lost || n->of_samples)
             continue;
         row.thread = n->tid > 0 ? dec_sideband_thread(m->sb, n->tid, n->cpu, n->time) : NULL;
         if (dec_gap_add(&m->gaps, &row, n->detail))
@@ -162,7 +162,7 @@ int model_gaps_of_threads(struct dec_model *m)
 {
     drop_firsts(m);
     for (size_t i = 0; i < m->nthreads; i++)
-        if (m->threads[i] && before_first(m, m->threads[i]))
+        if (m->threads[i] && !m->threads[i]->sampled && before_first(m, m->threads[i]))
             return -1;
-    return lost_records(m);
+    return model_gaps_of_samples(m) ? -1 : lost_records(m);
 }
