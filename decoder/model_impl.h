@@ -88,6 +88,9 @@ struct model_thread *model_thread_of(struct dec_model *m, int32_t pid, int32_t t
 
 /* ---- model_samples.c ---- */
 
+/* The period of samples, ns; 0: not to be told (there are none, or of an event that does not count time). */
+uint64_t model_sample_period(const struct dec_model *m);
+
 /* What is missing of the threads that were sampled. 0 or -1. */
 int model_gaps_of_samples(struct dec_model *m);
 

@@ -198,20 +198,9 @@ static int write_clocks(struct dec_model *m, struct tdb_writer *w, const struct 
     return rc;
 }
 
-/* The period of samples, ns; 0: not to be told (of an event that does not count time). */
-static int64_t sample_period(const struct perf_event_attr *attr)
-{
-    bool clock = attr->type == PERF_TYPE_SOFTWARE &&
-                 (attr->config == PERF_COUNT_SW_CPU_CLOCK || attr->config == PERF_COUNT_SW_TASK_CLOCK);
-
-    if (attr->freq)
-        return attr->sample_freq ? (int64_t)(1000000000 / attr->sample_freq) : 0;
-    return clock ? (int64_t)attr->sample_period : 0;
-}
-
 static int write_samples(struct dec_model *m, struct tdb_writer *w, struct st_error *err)
 {
-    int64_t switches = 0, period = m->sb->sampled ? sample_period(m->sb->sampled) : 0;
+    int64_t switches = 0, period = (int64_t)model_sample_period(m);
     int rc = 0;
 
     for (size_t i = 0; i < m->sb->samples.n; i++)

@@ -6,8 +6,9 @@
 #include <string.h>
 
 enum {
-    CALL_BYTES = 5, /* of a direct call: e8 and a displacement (SDM, vol. 2A, CALL) */
-    MOST_BROKEN = 2 /* user frames of a chain that broke off */
+    CALL_BYTES = 5,   /* of a direct call: e8 and a displacement (SDM, vol. 2A, CALL) */
+    MOST_PERIODS = 3, /* between two samples of a thread that has a CPU */
+    MOST_BROKEN = 2   /* user frames of a chain that broke off */
 };
 
 /* What is at hand while the samples of one thread are looked at. */
@@ -308,52 +309,63 @@ static int give(struct work *w)
     return 0;
 }
 
-static int one_thread(struct dec_model *m, const struct dec_sample_record *records, size_t n,
-                      struct model_thread *t, struct st_error *err)
-{
-    struct work w = {.m = m, .t = t, .records = records, .n = n, .err = err};
-    int rc = 0;
-
-    for (size_t i = 0; i < n && !rc; i++)
-        rc = take_chain(&w, &records[i]);
-    if (!rc && (mend(&w) || build(&w) || give(&w)))
-        rc = st_nomem(err, "the calls of a thread");
-    t->sampled = true;
-    if (records[0].time < t->first)
-        t->first = records[0].time;
-    if (records[n - 1].time > t->last)
-        t->last = records[n - 1].time;
-    st_vec_free(&w.frames);
-    st_vec_free(&w.chains);
-    st_vec_free(&w.calls);
-    return rc;
-}
-
-int dec_model_samples(struct dec_model *m, struct st_error *err)
-{
-    const struct dec_sample_record *s = m->sb->samples.at;
-    size_t n = m->sb->samples.n;
-    int rc = 0;
-
-    for (size_t i = 0, end; i < n && !rc; i = end) {
-        struct model_thread *t;
-
-        for (end = i + 1; end < n && s[end].tid == s[i].tid;)
-            if (dec_sideband_thread(m->sb, s[end].tid, s[end].cpu, s[end].time) !=
-                dec_sideband_thread(m->sb, s[i].tid, s[i].cpu, s[i].time))
-                break;
-            else
-                end++;
-        if (!s[i].tid)
-            continue; /* a CPU that has nothing to do */
-        t = model_thread_of(m, s[i].pid, s[i].tid, s[i].cpu, s[i].time);
-        rc = t ? one_thread(m, &s[i], end - i, t, err) : st_nomem(err, "a thread");
-    }
-    return rc;
-}
-
 /* ------------------------------------------------------------------ */
 /* What is missing                                                      */
+
+uint64_t model_sample_period(const struct dec_model *m)
+{
+    const struct perf_event_attr *attr = m->sb->sampled;
+
+    if (!attr)
+        return 0;
+    if (attr->freq)
+        return attr->sample_freq ? 1000000000 / attr->sample_freq : 0;
+    return attr->type == PERF_TYPE_SOFTWARE &&
+                   (attr->config == PERF_COUNT_SW_CPU_CLOCK || attr->config == PERF_COUNT_SW_TASK_CLOCK)
+               ? attr->sample_period
+               : 0;
+}
+
+/* Time that the thread had a CPU between two moments; *i is the first interval off it that ends behind the
+ * first of them. */
+static uint64_t had_cpu(const struct dec_thread *t, size_t *i, uint64_t from, uint64_t to)
+{
+    uint64_t time = to - from;
+
+    while (*i < t->offcpu.n && t->offcpu.at[*i].end <= from)
+        ++*i;
+    for (size_t k = *i; k < t->offcpu.n && t->offcpu.at[k].start < to; k++) {
+        const struct dec_offcpu *o = &t->offcpu.at[k];
+
+        time -= (o->end < to ? o->end : to) - (o->start > from ? o->start : from);
+    }
+    return time;
+}
+
+/* A thread that has a CPU is sampled, unless the (virtual) machine stood still or interrupts were off. */
+static int holes(struct work *w)
+{
+    uint64_t period = model_sample_period(w->m);
+    size_t at = 0;
+
+    for (size_t i = 0; period && w->m->sb->has_switches && i + 1 < w->n; i++) {
+        uint64_t from = w->records[i].time, to = w->records[i + 1].time;
+        struct dec_gap_row row = {.thread = w->t->thread,
+                                  .cpu = -1,
+                                  .ring = DEC_NO_RING,
+                                  .start = from,
+                                  .end = to,
+                                  .reason = "not sampled"};
+
+        if (had_cpu(w->t->thread, &at, from, to) <= MOST_PERIODS * period ||
+            loss_between(w->m->sb, &w->records[i], &w->records[i + 1]))
+            continue;
+        if (dec_gap_add(&w->m->gaps, &row,
+                        "the thread had a CPU: the machine stood still, or interrupts were off"))
+            return -1;
+    }
+    return 0;
+}
 
 static int before_samples(struct dec_model *m, const struct model_thread *t)
 {
@@ -418,4 +430,51 @@ int model_gaps_of_samples(struct dec_model *m)
             return -1;
     }
     return 0;
+}
+
+/* ------------------------------------------------------------------ */
+/* Thread by thread                                                     */
+
+static int one_thread(struct dec_model *m, const struct dec_sample_record *records, size_t n,
+                      struct model_thread *t, struct st_error *err)
+{
+    struct work w = {.m = m, .t = t, .records = records, .n = n, .err = err};
+    int rc = 0;
+
+    for (size_t i = 0; i < n && !rc; i++)
+        rc = take_chain(&w, &records[i]);
+    if (!rc && (mend(&w) || build(&w) || give(&w) || holes(&w)))
+        rc = st_nomem(err, "the calls of a thread");
+    t->sampled = true;
+    if (records[0].time < t->first)
+        t->first = records[0].time;
+    if (records[n - 1].time > t->last)
+        t->last = records[n - 1].time;
+    st_vec_free(&w.frames);
+    st_vec_free(&w.chains);
+    st_vec_free(&w.calls);
+    return rc;
+}
+
+int dec_model_samples(struct dec_model *m, struct st_error *err)
+{
+    const struct dec_sample_record *s = m->sb->samples.at;
+    size_t n = m->sb->samples.n;
+    int rc = 0;
+
+    for (size_t i = 0, end; i < n && !rc; i = end) {
+        struct model_thread *t;
+
+        for (end = i + 1; end < n && s[end].tid == s[i].tid;)
+            if (dec_sideband_thread(m->sb, s[end].tid, s[end].cpu, s[end].time) !=
+                dec_sideband_thread(m->sb, s[i].tid, s[i].cpu, s[i].time))
+                break;
+            else
+                end++;
+        if (!s[i].tid)
+            continue; /* a CPU that has nothing to do */
+        t = model_thread_of(m, s[i].pid, s[i].tid, s[i].cpu, s[i].time);
+        rc = t ? one_thread(m, &s[i], end - i, t, err) : st_nomem(err, "a thread");
+    }
+    return rc;
 }

@@ -171,16 +171,82 @@ static int sort_out(struct builder *b)
     return 0;
 }
 
-/* When on-CPU chain i + 1 takes the place of chain i: halfway between them on the thread's clock. */
+static size_t shared(const struct builder *b, const struct dec_chain *x, const struct dec_chain *y)
+{
+    const struct dec_sample_frame *f = b->in->frames + x->first, *g = b->in->frames + y->first;
+    size_t k = 0;
+
+    while (k < x->n && k < y->n && f[k].symbol == g[k].symbol && (!k || same_site(&f[k - 1], &g[k - 1])))
+        k++;
+    return k;
+}
+
+/* The first of the chains at a switch that was taken behind `time`. */
+static size_t off_behind(const struct builder *b, uint64_t time)
+{
+    size_t low = 0, high = b->off.n;
+
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+
+        if (b->in->chains[b->off.at[mid]].time <= time)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* When the thread left its CPU, of a chain that was taken there. */
+static uint64_t left_at(const struct builder *b, const struct dec_chain *c)
+{
+    size_t interval = interval_at(b, c->time);
+
+    return interval < b->in->noffcpu ? b->in->offcpu[interval].start : c->time;
+}
+
+/* When the thread went over from one on-CPU chain to the next: halfway between them on its clock, but behind
+ * the last switch whose chain is more like the former, and before the first whose chain is more like the
+ * latter; and if it switched between them with a chain that is like neither, at the nearest such switch. */
+static uint64_t turn_between(const struct builder *b, const struct dec_chain *x, const struct dec_chain *y)
+{
+    uint64_t from = x->time, to = y->time, half, best = UINT64_MAX, turn;
+    size_t first = off_behind(b, x->time), end = off_behind(b, y->time);
+
+    for (size_t i = first; i < end; i++) {
+        const struct dec_chain *c = &b->in->chains[b->off.at[i]];
+        size_t likes_x = shared(b, c, x), likes_y = shared(b, c, y);
+
+        if (likes_y > likes_x) {
+            to = c->time;
+            end = i;
+        } else if (likes_x > likes_y) {
+            from = left_at(b, c);
+            first = i + 1;
+        }
+    }
+    from = cpu_at(b, from);
+    to = cpu_at(b, to);
+    half = to > from ? from + (to - from) / 2 : from;
+    turn = moment_of(b, half);
+    for (size_t i = first; i < end; i++) {
+        uint64_t time = left_at(b, &b->in->chains[b->off.at[i]]), cpu = cpu_at(b, time);
+        uint64_t away = cpu < half ? half - cpu : cpu - half;
+
+        if (away < best) {
+            best = away;
+            turn = time;
+        }
+    }
+    return turn;
+}
+
+/* When on-CPU chain i + 1 takes the place of chain i. */
 static uint64_t turn_of(const struct builder *b, size_t i)
 {
-    uint64_t from, to;
-
     if (i + 1 >= b->on.n)
         return UINT64_MAX;
-    from = cpu_at(b, b->in->chains[b->on.at[i]].time);
-    to = cpu_at(b, b->in->chains[b->on.at[i + 1]].time);
-    return moment_of(b, from + (to - from) / 2);
+    return turn_between(b, &b->in->chains[b->on.at[i]], &b->in->chains[b->on.at[i + 1]]);
 }
 
 /* The chain that was taken as the interval began: the sample comes a moment before the switch's record. */
@@ -211,48 +277,94 @@ static uint64_t begin_of(const struct builder *b, size_t interval, uint64_t sinc
     return start - (part < WAY_IN ? part : WAY_IN);
 }
 
-/* `since`: of the last change. */
-static int run_interval(struct builder *b, size_t i, const struct dec_chain *base, size_t *next,
-                        uint64_t since)
-{
-    struct dec_offcpu *o = &b->in->offcpu[i];
-    const struct dec_chain *at = chain_at_switch(b, i, next);
-    uint64_t start = begin_of(b, i, since);
+/* Where a segment's run is. */
+struct place {
+    size_t interval; /* the next one off the CPU */
 
-    if (at && set_chain(b, start, at, 0))
+    size_t on; /* the on-CPU chain that holds */
+
+    size_t off; /* the next chain at a switch */
+
+    uint64_t turn; /* when the next on-CPU chain takes its place */
+
+    uint64_t since; /* the last change */
+};
+
+static void next_chain(const struct builder *b, struct place *p)
+{
+    p->turn = turn_of(b, ++p->on);
+}
+
+/* How many frames of on-CPU chain `on` hold in the stretch between two switches that begins at `time`. Those
+ * that a switch between the stretch and the sample showed gone are left out, if that switch says more of this
+ * chain than of its neighbour; else nobody knows, and all stand for what the thread did. */
+static uint32_t frames_at(const struct builder *b, size_t on, uint64_t time)
+{
+    const struct dec_chain *x = &b->in->chains[b->on.at[on]];
+    size_t i = off_behind(b, time), other, likes;
+    bool behind = x->time < time;
+    const struct dec_chain *c;
+
+    if (behind ? !i || on + 1 >= b->on.n : i >= b->off.n || !on)
+        return x->n;
+    c = &b->in->chains[b->off.at[behind ? i - 1 : i]];
+    if (behind ? c->time < x->time : c->time > x->time)
+        return x->n;
+    likes = shared(b, c, x);
+    other = shared(b, c, &b->in->chains[b->on.at[behind ? on + 1 : on - 1]]);
+    return likes > other ? (uint32_t)likes : x->n;
+}
+
+static int set_on(struct builder *b, const struct place *p, uint64_t time)
+{
+    struct dec_chain chain = b->in->chains[b->on.at[p->on]];
+
+    chain.n = frames_at(b, p->on, time);
+    return set_chain(b, time, &chain, 0);
+}
+
+static int run_turn(struct builder *b, struct place *p)
+{
+    p->since = p->turn < p->since ? p->since : p->turn;
+    next_chain(b, p);
+    return set_on(b, p, p->since);
+}
+
+static int run_interval(struct builder *b, struct place *p)
+{
+    struct dec_offcpu *o = &b->in->offcpu[p->interval];
+    const struct dec_chain *at = chain_at_switch(b, p->interval, &p->off);
+
+    if (at && set_chain(b, begin_of(b, p->interval, p->since), at, 0))
         return -1;
     o->call = b->open.n ? (uint32_t)b->open.at[b->open.n - 1].row + 1 : 0;
+    p->since = o->end;
+    p->interval++;
     if (o->end >= b->segment->end)
         return 0;
-    return at ? set_chain(b, o->end, base, 0) : 0;
+    while (p->turn <= o->end)
+        next_chain(b, p);
+    return set_on(b, p, o->end);
 }
 
 /* Turns and switches in the order of their times. */
 static int run(struct builder *b)
 {
     const struct dec_samples_segment *s = b->segment;
-    size_t i = interval_at(b, s->start), on = 0, next = 0;
-    uint64_t turn = turn_of(b, 0), since = s->start;
+    struct place p = {.interval = interval_at(b, s->start), .turn = turn_of(b, 0), .since = s->start};
     int rc;
 
-    if (i && b->in->offcpu[i - 1].end > s->start)
-        i--; /* it was off its CPU as the segment began */
+    if (p.interval && b->in->offcpu[p.interval - 1].end > s->start)
+        p.interval--; /* it was off its CPU as the segment began */
     rc = set_chain(b, s->start, &b->in->chains[b->on.at[0]], s->born ? 0 : TDB_CALL_NO_CALL);
     while (!rc) {
-        uint64_t off = i < b->in->noffcpu ? b->in->offcpu[i].start : UINT64_MAX;
+        uint64_t off = p.interval < b->in->noffcpu ? b->in->offcpu[p.interval].start : UINT64_MAX;
 
         if (off >= s->end)
             off = UINT64_MAX;
-        if (turn == UINT64_MAX && off == UINT64_MAX)
+        if (p.turn == UINT64_MAX && off == UINT64_MAX)
             break;
-        if (turn <= off) {
-            since = turn < since ? since : turn;
-            rc = set_chain(b, since, &b->in->chains[b->on.at[++on]], 0);
-            turn = turn_of(b, on);
-        } else {
-            rc = run_interval(b, i, &b->in->chains[b->on.at[on]], &next, since);
-            since = b->in->offcpu[i++].end;
-        }
+        rc = p.turn < off ? run_turn(b, &p) : run_interval(b, &p);
     }
     return rc;
 }

@@ -117,5 +117,6 @@ unsigned smp_rate_default(const struct perf_event_attr *attr)
     cost = cost < LEAST_COST ? LEAST_COST : cost > MOST_COST ? MOST_COST : cost;
     rate = (unsigned)(1000000000 / 100 / cost);
     rate = rate > most / 2 ? most / 2 : rate;
-    return rate < 100 ? rate : rate / 100 * 100;
+    /* Nothing that happens a round number of times a second is to keep step with it. */
+    return rate < 100 ? rate : rate / 100 * 100 - 1;
 }
