@@ -258,7 +258,8 @@ static int announce(struct arm *arm, struct st_error *err)
     arm->ops->describe(arm->source, arm->source_text, sizeof(arm->source_text));
     if (arm->options.triggers)
         list_triggers(arm, waiting, sizeof(waiting));
-    st_log_info("armed: %s, %s; waiting for %s%s", arm->ops->name, arm->source_text, waiting,
+    st_log_info("armed: %s%s, %s; waiting for %s%s", arm->ops->name,
+                rec_source_instead(arm->options.source, arm->ops), arm->source_text, waiting,
                 arm->options.triggers ? " (Ctrl-C: snapshot now)" : "");
     if (fd < 0)
         return 0;

@@ -94,12 +94,23 @@ static void list_values(const char *folder, char *text, size_t size)
         closedir(dir);
 }
 
+/* Where Intel PT lacks: what is recorded without it, and what it would add. */
+static void add_without(struct doctor *d)
+{
+    doctor_add(
+        d, "without_intel_pt", "without Intel PT", DOCTOR_INFO, NULL,
+        "arm takes the source sample: off-CPU times, wake-ups and the stack a thread waits in are exact; "
+        "of the calls it sees those that last longer than a sampling period. Intel PT would add every "
+        "call and return, however short, each with its time, and the order of all of them");
+}
+
 static void add_pmu(struct doctor *d)
 {
     char caps[2048] = "";
 
     if (access(pmu, F_OK)) {
         add_missing(d);
+        add_without(d);
         return;
     }
     doctor_add(d, "intel_pt", "Intel PT", DOCTOR_YES, NULL, "the kernel has an intel_pt PMU");

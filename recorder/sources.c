@@ -62,3 +62,10 @@ int rec_source_choose(const char *name, const struct rec_source_config *config,
     }
     return unknown(name, err);
 }
+
+const char *rec_source_instead(const char *name, const struct rec_source_ops *ops)
+{
+    return !strcmp(name, "auto") && ops == &rec_source_sample
+               ? " (no Intel PT here, so calls are approximate: `stalltrap doctor`)"
+               : "";
+}

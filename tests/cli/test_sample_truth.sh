@@ -16,7 +16,7 @@ check "a command" command.1.db
 
 mkfifo go
 start bash -c 'read -r _ <go; exec "$1" 3' _ "$programs/timed_calls" >truth
-start_arm --source sample --freq 997 -p $pid -o thread
+start_arm --source sample --freq 997 --ring 4M -p $pid -o thread
 echo >go
 end_of $arm 60 arm
 [ $status -eq 0 ] || fail "arm ends with $status" arm.out arm.err
