@@ -21,7 +21,7 @@ kill -TERM "$forwarder"
 stalled="(SELECT thread_id FROM stalls WHERE id = (SELECT value FROM meta WHERE key = 'trigger_stall_id'))"
 stall="(SELECT start_ns FROM stalls WHERE id = (SELECT value FROM meta WHERE key = 'trigger_stall_id'))"
 case $kind in
-lock) user=wait_for_lock kernel=futex_wait ;;
+lock) user=run_lock kernel=futex_wait ;;
 nagle) user=receive_both kernel=tcp_recvmsg ;;
 esac
 for function in $user $kernel schedule; do
