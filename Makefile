@@ -21,22 +21,27 @@ test-deps:
 	@tools/deps.sh build test
 
 test: test-deps all sanitize
-	ctest --test-dir $(BUILD) --output-on-failure --timeout 600 $(CTEST_ARGS)
+	ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure --timeout 600 $(CTEST_ARGS)
 
-# The unit and golden tests once more with AddressSanitizer and UndefinedBehaviorSanitizer, built by clang.
-sanitize: test-deps
+# The unit and golden tests once more with AddressSanitizer and UndefinedBehaviorSanitizer, and the fuzz targets, built by clang.
+sanitize: $(BUILD)/sanitize/build.ninja
+	cmake --build $(BUILD)/sanitize -j $(JOBS)
+
+$(BUILD)/sanitize/build.ninja: | test-deps
 	cmake -S . -B $(BUILD)/sanitize -G Ninja -DST_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug \
 	    -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++
-	cmake --build $(BUILD)/sanitize -j $(JOBS)
 
 demo: test-deps all
 	@BUILD=$(BUILD) tests/demo.sh
 
+# ONLY="FIGURE..." measures these alone.
 bench: test-deps all
-	@BUILD=$(BUILD) tests/bench/run.sh
+	@BUILD=$(BUILD) tests/bench/run.sh $(ONLY)
 
-fuzz: test-deps
-	@tests/fuzz/run.sh
+# SECONDS_EACH a target, 60 if not given; ONLY="TARGET..." runs these alone.
+fuzz: $(BUILD)/sanitize/build.ninja
+	cmake --build $(BUILD)/sanitize -j $(JOBS) --target fuzzers
+	@BUILD=$(BUILD) tests/fuzz/run.sh $(ONLY)
 
 ptvm-test: test-deps all
 	ctest --test-dir $(BUILD) --output-on-failure -L ptvm

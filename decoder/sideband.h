@@ -7,11 +7,11 @@
 #ifndef ST_DECODER_SIDEBAND_H
 #define ST_DECODER_SIDEBAND_H
 
+#include "base/stall_record.h"
 #include "base/vec.h"
 #include "decoder/flow.h"
 #include "decoder/stack.h"
 #include "perfdata/reader.h"
-#include "perfdata/stall_record.h"
 
 struct dec_name {
     uint64_t time; /* since when */

@@ -1,4 +1,4 @@
-/* Stall records and the names of kernel addresses that go with them (perfdata/stall_record.h). */
+/* Stall records and the names of kernel addresses that go with them (base/stall_record.h). */
 #include "decoder/sideband_impl.h"
 
 #include <inttypes.h>

@@ -3,8 +3,8 @@
 #define ST_RECORDER_SNAPSHOT_H
 
 #include "base/error.h"
+#include "base/stall_record.h"
 #include "base/target.h"
-#include "perfdata/stall_record.h"
 #include "recorder/capture.h"
 #include "recorder/event_group.h"
 #include "recorder/kallsyms.h"

@@ -2,7 +2,7 @@
 #ifndef ST_TRIGGERS_CONFIG_H
 #define ST_TRIGGERS_CONFIG_H
 
-#include "perfdata/stall_record.h"
+#include "base/stall_record.h"
 
 /* Whose threads are watched. */
 enum follow_mode {

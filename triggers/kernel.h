@@ -4,7 +4,7 @@
 #ifndef ST_TRIGGERS_KERNEL_H
 #define ST_TRIGGERS_KERNEL_H
 
-#include "perfdata/stall_record.h"
+#include "base/stall_record.h"
 
 #include <linux/bpf.h>
 #include <stdbool.h>

@@ -219,6 +219,7 @@ static int adopt_threads(struct trg_state *s, struct st_error *err)
                            "this kernel keeps its per-CPU variables elsewhere than its BTF tells");
         if (!s->bpf->bss->timers_missing)
             return 0;
+        if (getenv("TRG_DBG")) fprintf(stderr, "%d: %u\n", attempt, s->bpf->bss->timers_missing);
         usleep(1000);
     }
     return st_fail(err, ST_EFAIL, "the kernel had no memory for the timers of %u threads",

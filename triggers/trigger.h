@@ -3,8 +3,8 @@
 #define ST_TRIGGERS_TRIGGER_H
 
 #include "base/error.h"
+#include "base/stall_record.h"
 #include "base/target.h"
-#include "perfdata/stall_record.h"
 
 #include <linux/perf_event.h>
 #include <stdbool.h>

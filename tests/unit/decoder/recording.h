@@ -3,7 +3,7 @@
 #ifndef ST_TEST_RECORDING_H
 #define ST_TEST_RECORDING_H
 
-#include "perfdata/stall_record.h"
+#include "base/stall_record.h"
 #include "perfdata/writer.h"
 
 #include <stdbool.h>

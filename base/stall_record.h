@@ -3,8 +3,8 @@
  * (little-endian, as the file). All *_ktime are CLOCK_MONOTONIC ns (bpf_ktime_get_ns); the sample's own time
  * is the perf clock at the moment of output, `now_ktime` the same moment in CLOCK_MONOTONIC, so sample.time -
  * now_ktime leads from one to the other. */
-#ifndef ST_PERFDATA_STALL_RECORD_H
-#define ST_PERFDATA_STALL_RECORD_H
+#ifndef ST_BASE_STALL_RECORD_H
+#define ST_BASE_STALL_RECORD_H
 
 #ifndef __bpf__
 #include <stdint.h>
@@ -183,9 +183,9 @@ struct st_meta_record {
     st_u16 n;
 };
 
-/* The bytes of a vdso, which no file holds, copied at the snapshot: a sample of ST_META_EVENT_NAME. `size` bytes, an ELF
- * image, follow. One that several processes share is written once, for one of them. (Other code without a file lies
- * in files of its own beside the snapshot, and the MMAP2 records name those.) */
+/* The bytes of a vdso, which no file holds, copied at the snapshot: a sample of ST_META_EVENT_NAME. `size`
+ * bytes, an ELF image, follow. One that several processes share is written once, for one of them. (Other code
+ * without a file lies in files of its own beside the snapshot, and the MMAP2 records name those.) */
 struct st_vdso_record {
     st_u32 magic;
 
