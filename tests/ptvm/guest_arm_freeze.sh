@@ -8,15 +8,15 @@ case $kernel in [1-5].* | 6.[0-9].* | 6.1[012].*) in_kernel=0 ;; *) in_kernel=1 
 
 cat >each.sh <<'END'
 stall="(SELECT value FROM meta WHERE key = 'trigger_stall_id')"
-"$STALLTRAP" query "$STALLTRAP_DB" --format csv "SELECT (SELECT value FROM meta WHERE key = 'in_kernel'),
+"$STALLTRAP" query "$STALLTRAP_DB" --format csv "SELECT (SELECT value FROM meta WHERE key = 'frozen_in_kernel'),
     (SELECT count(*) FROM calls, stalls s WHERE s.id = $stall AND calls.thread_id = s.thread_id AND calls.start_ns >= s.end_ns),
     (SELECT count(*) FROM calls, stalls s WHERE s.id = $stall AND calls.thread_id = s.thread_id AND calls.start_ns < s.start_ns),
-    (SELECT value FROM meta WHERE key = 'freeze_done') - (SELECT value FROM meta WHERE key = 'origin_perf_ns') -
+    (SELECT value FROM meta WHERE key = 'freeze_done_ns') -
         (SELECT end_ns FROM stalls WHERE id = $stall)" | tail -n 1 >>traps.csv
 rm -rf "$STALLTRAP_DATA" "$STALLTRAP_DB"
 END
 start_forwarder --stall lock:40:1000 --load-connections 1 --load-rate 1000000
-start_arm --source intel-pt -p "$forwarder" --rings thread --on 'offcpu>20ms,state=sleeping' --snapshots "$traps" -o x --then 'bash ./each.sh'
+start_arm --source intel-pt -p "$forwarder" --rings thread --ring 256K --on 'offcpu>20ms,state=sleeping' --snapshots "$traps" -o x --then 'bash ./each.sh'
 kill -USR1 "$forwarder"
 end_of "$arm" 500 "arm"
 cat arm.err
