@@ -15,7 +15,7 @@ as_user() { # COMMAND...; only for background use: takes the shell's place
 refused() { # PATTERN ARM-OPTION...: exit 3 and a message that names what lacks
     local pattern=$1
     shift
-    (as_user "$STALLTRAP" arm "$@" -o no) >no.out 2>no.err
+    (as_user "$STALLTRAP" arm "$@" --timeout 2s -o no) >no.out 2>no.err
     status=$?
     [ $status -eq 3 ] || fail "arm $*: exit $status, not 3" no.out no.err
     grep -q -e "$pattern" no.err || fail "arm $*: the message does not say '$pattern'" no.err
@@ -28,12 +28,13 @@ sleep 0.2
 (as_user "$STALLTRAP" doctor) >doctor.out 2>&1 || fail "doctor" doctor.out
 grep -q '^yes *intel-pt ' doctor.out || fail "doctor: intel-pt cannot record" doctor.out
 
+echo "doctor knows"
+
 # His own process: SIGUSR2, snap, Ctrl-C.
-mkfifo ready
 start as_user "$STALLTRAP" arm --source auto --no-kernel -o own -p "$own" --ready-fd 9 9>ready >arm.out 2>arm.err
 arm=$pid
-read -r line <ready
-[ "$line" = armed ] || fail "not armed" arm.out arm.err
+wait_for 60 armed_or_gone
+grep -qx armed ready || fail "not armed" arm.out arm.err
 grep -q 'armed: intel-pt, user, .* a thread (the memory limits allow no 4 MiB), 1 thread' arm.err || fail "the armed line" arm.err
 kill -USR2 "$arm"
 wait_for 60 test -e own.1.db || fail "no snapshot on SIGUSR2" arm.out arm.err
@@ -46,6 +47,8 @@ for n in 1 2 3; do
     [ "$(sql own.$n.db "SELECT calls > 100 FROM functions WHERE function = 'leaf'")" = 1 ] || fail "own.$n: few calls of leaf"
 done
 
+echo "his own process is recorded"
+
 refused 'CAP_PERFMON' --source intel-pt --kernel -p "$own"
 refused 'CAP_BPF' --source intel-pt --no-kernel -p "$own" --on 'offcpu>20ms'
 refused 'CAP_SYS_PTRACE\|CAP_PERFMON' --source intel-pt --no-kernel -p $$
@@ -53,6 +56,8 @@ refused 'perf_event_paranoid' --source intel-pt --no-kernel -a
 echo 3 >/proc/sys/kernel/perf_event_paranoid
 refused 'perf_event_paranoid is 3' --source intel-pt --no-kernel -p "$own"
 echo 2 >/proc/sys/kernel/perf_event_paranoid
+
+echo "refused as it should be"
 
 # Somebody else's Intel PT on the process.
 start perf record -q -e intel_pt//u -o /run/other.data -p "$own"
