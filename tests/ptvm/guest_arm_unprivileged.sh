@@ -62,7 +62,8 @@ echo "refused as it should be"
 # Somebody else's Intel PT on the process.
 start perf record -q -e intel_pt//u -o /run/other.data -p "$own"
 other=$pid
-sleep 1
+maps_events() { grep -qs 'anon_inode:\[perf_event\]' "/proc/$other/maps"; }
+wait_for 60 maps_events || fail "perf record has not begun"
 refused 'in use' --source intel-pt --no-kernel -p "$own"
 kill -INT "$other"
 end_of "$other" 60 perf
