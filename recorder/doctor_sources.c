@@ -1,5 +1,7 @@
 /* Which source can record here, and what the processor's Intel PT offers. */
 #include "recorder/doctor.h"
+#include "recorder/intel_pt/pause.h"
+#include "recorder/kcore.h"
 #include "recorder/source.h"
 
 #include <dirent.h>
@@ -104,6 +106,30 @@ static void add_without(struct doctor *d)
         "call and return, however short, each with its time, and the order of all of them");
 }
 
+static void add_freeze(struct doctor *d)
+{
+    struct st_error err = {0};
+
+    if (!pt_pause_probe(&err))
+        doctor_add(d, "intel_pt.aux_pause", "freeze in the kernel", DOCTOR_YES, NULL,
+                   "a trigger stops the trace of the thread that stalled at once (aux_pause)");
+    else
+        doctor_add(d, "intel_pt.aux_pause", "freeze in the kernel", DOCTOR_NO,
+                   "nothing to do: the recorder stops the trace from user space, a moment later", "%s",
+                   err.text);
+}
+
+static void add_kernel_code(struct doctor *d)
+{
+    struct st_error err = {0};
+
+    if (!rec_kcore_probe(&err))
+        doctor_add(d, "intel_pt.kcore", "the kernel's code", DOCTOR_YES, NULL,
+                   "/proc/kcore tells it: kernel functions can be recorded");
+    else
+        doctor_add(d, "intel_pt.kcore", "the kernel's code", DOCTOR_NO, NULL, "%s", err.text);
+}
+
 static void add_pmu(struct doctor *d)
 {
     char caps[2048] = "";
@@ -120,6 +146,8 @@ static void add_pmu(struct doctor *d)
     list_values("format", caps, sizeof(caps));
     doctor_add(d, "intel_pt.format", "Intel PT's settings", DOCTOR_INFO, NULL, "%s",
                *caps ? caps + 1 : "none");
+    add_freeze(d);
+    add_kernel_code(d);
 }
 
 void doctor_sources(struct doctor *d)

@@ -1,5 +1,5 @@
 /* Copies the kernel's code. /proc/kcore is an ELF core file of the whole memory (Linux, fs/proc/kcore.c);
- * what of it holds code stand in /proc/kallsyms and /proc/vmallocinfo. perf reads the copy as it reads one of
+ * what of it holds code stands in /proc/kallsyms and /proc/modules. perf reads the copy as it reads one of
  * `perf record --kcore` (tools/perf/util/symbol-elf.c, kcore_copy). */
 #include "recorder/kcore.h"
 #include "base/vec.h"
@@ -21,8 +21,9 @@
 
 enum {
     PAGE = 4096,
-    NEAR = 16 * PAGE, /* ranges so close become one */
-    PIECE = 1 << 20,  /* bytes copied at once */
+    NEAR = 16 * PAGE,      /* ranges so close become one */
+    MOST_CODE = 16 * PAGE, /* of one symbol's */
+    PIECE = 1 << 20,       /* bytes copied at once */
     MOST_SEGMENTS = 60000
 };
 
@@ -95,6 +96,13 @@ int rec_kcore_probe(struct st_error *err)
 /* ------------------------------------------------------------------ */
 /* What holds code                                                     */
 
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
 static int add_range(range_list *list, uint64_t start, uint64_t end)
 {
     struct range r = {start & ~(uint64_t)(PAGE - 1), (end + PAGE - 1) & ~(uint64_t)(PAGE - 1)};
@@ -102,23 +110,33 @@ static int add_range(range_list *list, uint64_t start, uint64_t end)
     return r.end > r.start ? st_vec_push(list, r) : 0;
 }
 
-/* Lines "0xSTART-0xEND SIZE CALLER ...". Returns how many were of the modules' space, or -1. */
-static int add_allocated(range_list *list)
+/* Code that is no module: BPF programs, trampolines, probes. The kernel lists its symbols, in no order and
+ * without sizes; each is taken to reach to the next one, or MOST_CODE. */
+static int add_generated(range_list *list)
 {
-    FILE *f = fopen("/proc/vmallocinfo", "re");
-    uint64_t start, end;
-    char line[1024];
-    int n = 0;
+    FILE *f = fopen("/proc/kallsyms", "re");
+    ST_VEC(uint64_t) starts = {0};
+    char line[1024], type;
+    uint64_t address;
+    int rc = 0;
 
-    while (f && n >= 0 && fgets(line, sizeof(line), f)) {
-        if (sscanf(line, "0x%" SCNx64 "-0x%" SCNx64, &start, &end) != 2)
-            continue;
-        if (start >= MODULES_START && end <= MODULES_END)
-            n = add_range(list, start, end) ? -1 : n + 1;
-    }
+    while (f && !rc && fgets(line, sizeof(line), f))
+        if (sscanf(line, "%" SCNx64 " %c", &address, &type) == 2 && strchr("tT", type) &&
+            address >= MODULES_START && address < MODULES_END)
+            rc = st_vec_push(&starts, address);
     if (f)
         fclose(f);
-    return n;
+    if (starts.n)
+        qsort(starts.at, starts.n, sizeof(*starts.at), by_value);
+    for (size_t i = 0; !rc && i < starts.n; i++) {
+        uint64_t end = starts.at[i] + MOST_CODE;
+
+        if (i + 1 < starts.n && starts.at[i + 1] < end)
+            end = starts.at[i + 1];
+        rc = add_range(list, starts.at[i], end);
+    }
+    st_vec_free(&starts);
+    return rc;
 }
 
 /* Lines "NAME SIZE USES DEPENDENTS STATE 0xADDRESS". */
@@ -163,14 +181,11 @@ static void merge(range_list *list)
 static int find_code(struct copier *c, struct st_error *err)
 {
     struct rec_kernel_text text;
-    int n, rc = rec_kernel_text(&text, err);
+    int rc = rec_kernel_text(&text, err);
 
     if (rc)
         return rc;
-    n = add_range(&c->ranges, text.text, text.etext) ? -1 : add_allocated(&c->ranges);
-    if (n == 0)
-        n = add_modules(&c->ranges);
-    if (n < 0)
+    if (add_range(&c->ranges, text.text, text.etext) || add_modules(&c->ranges) || add_generated(&c->ranges))
         return st_nomem(err, "the list of kernel code");
     merge(&c->ranges);
     return 0;

@@ -18,7 +18,7 @@ int rec_kernel_text(struct rec_kernel_text *text, struct st_error *err);
 int rec_kcore_probe(struct st_error *err);
 
 /* Writes the three files into the folder `dir`. Of /proc/kcore only what holds code is copied: the kernel's
- * text, and what is allocated in the modules' address space (modules, BPF programs, trampolines). Addresses
+ * text, modules, BPF programs, trampolines. Addresses
  * stay, offsets do not. ST_ECANNOT: no permission; ST_EFAIL: cannot be written. */
 int rec_kcore_write(const char *dir, struct st_error *err);
 

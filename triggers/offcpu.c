@@ -70,6 +70,7 @@ static void configure_offcpu(struct offcpu_bpf *bpf, const struct trg_open *how)
     bpf->rodata->offcpu.measure_only = how->config->measure_only;
     bpf->rodata->offcpu.count_idle = options->count_idle;
     bpf->rodata->offcpu.worst = how->spec->worst;
+    bpf->rodata->offcpu.early = how->config->early;
     clock_getres(CLOCK_MONOTONIC_COARSE, &tick); /* the kernel's TICK_NSEC */
     bpf->rodata->offcpu.tick_ns = tick.tv_nsec ? (uint64_t)tick.tv_nsec : 10000000;
     bpf->bss->threshold_ns = how->spec->threshold_ns;
@@ -219,7 +220,8 @@ static int adopt_threads(struct trg_state *s, struct st_error *err)
                            "this kernel keeps its per-CPU variables elsewhere than its BTF tells");
         if (!s->bpf->bss->timers_missing)
             return 0;
-        if (getenv("TRG_DBG")) fprintf(stderr, "%d: %u\n", attempt, s->bpf->bss->timers_missing);
+        if (getenv("TRG_DBG"))
+            fprintf(stderr, "%d: %u\n", attempt, s->bpf->bss->timers_missing);
         usleep(1000);
     }
     return st_fail(err, ST_EFAIL, "the kernel had no memory for the timers of %u threads",

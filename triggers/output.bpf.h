@@ -69,6 +69,12 @@ int BPF_PROG(st_output)
     return 0;
 }
 
+/* Stops a trace that waits for it. */
+static __always_inline void announce(const struct st_stall_record *r)
+{
+    bpf_printk("stalltrap %u: --on %u fired, stall %llu", follow.self, r->trigger, r->seq);
+}
+
 static __always_inline void write_record(st_u32 from, st_u32 slot, struct st_stall_record *r)
 {
     struct cpu_context *cpu = this_cpu();
@@ -78,7 +84,7 @@ static __always_inline void write_record(st_u32 from, st_u32 slot, struct st_sta
     cpu->output_slot = slot;
     cpu->output = from;
     if (r->flags & ST_STALL_FIRED)
-        bpf_printk("stalltrap %u: --on %u fired, stall %llu", follow.self, r->trigger, r->seq);
+        announce(r);
     else
         bpf_printk("(stalltrap: --on %u, stall %llu)", r->trigger, r->seq);
     if (cpu->output != OUTPUT_NONE) {

@@ -1,5 +1,7 @@
 /* Stopping Intel PT from within the kernel. */
 #include "recorder/intel_pt/pause.h"
+#include "recorder/intel_pt/pmu.h"
+#include "recorder/perf_event.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -97,6 +99,33 @@ int pt_pause_open(struct pt_pause *pause, int leader, const struct perf_event_at
         return 0;
     pt_pause_close(pause);
     return -1;
+}
+
+int pt_pause_probe(struct st_error *err)
+{
+    struct perf_event_attr attr = {.size = sizeof(attr), .disabled = 1, .exclude_kernel = 1};
+    struct pt_pause pause;
+    struct pt_pmu pmu;
+    int leader, rc = pt_pmu_read(PT_PMU_FOLDER, &pmu, err);
+
+    if (rc)
+        return rc;
+    attr.type = pmu.type;
+    attr.config = pmu.tsc;
+    leader = rec_perf_event(&attr, 0, -1);
+    if (leader < 0)
+        return rec_perf_refused("record this process itself with Intel PT", err);
+    rc = pt_pause_open(&pause, leader, &attr, 0, -1);
+    if (rc && errno == EINVAL)
+        rc = st_fail(err, ST_ECANNOT, "this kernel has no aux_pause (Linux 6.13)");
+    else if (rc && (errno == EACCES || errno == ENOENT))
+        rc = st_fail(err, ST_ECANNOT, "the tracepoint bpf_trace:bpf_trace_printk is not there for this user");
+    else if (rc)
+        rc = st_fail_errno(err, ST_ECANNOT, "cannot open an event with aux_pause");
+    else
+        pt_pause_close(&pause);
+    close(leader);
+    return rc;
 }
 
 bool pt_pause_happened(struct pt_pause *pause)

@@ -5,6 +5,8 @@
 #ifndef ST_RECORDER_INTEL_PT_PAUSE_H
 #define ST_RECORDER_INTEL_PT_PAUSE_H
 
+#include "base/error.h"
+
 #include <linux/perf_event.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,6 +19,9 @@ struct pt_pause {
 
     uint64_t seen; /* pauses so far */
 };
+
+/* Whether this kernel and user can: 0, or ST_ECANNOT with the reason. */
+int pt_pause_probe(struct st_error *err);
 
 /* Adds the two events to the group of the PT event `leader`, which was opened by `attr` for `tid` and `cpu`.
  * Returns 0, or -1 with errno (EINVAL: this kernel has no aux_pause) and nothing open. */

@@ -199,7 +199,7 @@ class Rows:
 
     def called(self, row):
         parent = self.by_id.get(row.parent_id)
-        stand_in = row.function.startswith("[") and row.module.startswith("[")
+        stand_in = row.function.startswith("[") and row.module.startswith("[") and "+0x" not in row.function
         entry = row.function.startswith(KERNEL_ENTRIES)
         return not (row.flags & 5 or stand_in or entry or parent is None or parent.function == "[signal]")
 

@@ -8,7 +8,7 @@ has() { # WHAT SQL: the query of x.1.db gives 1
 }
 
 start_forwarder --stall "$kind:40:100" --stall-count 3 --load-connections 2 --load-rate 1000000
-start_arm --source intel-pt -p "$forwarder" --on 'offcpu>20ms,state=sleeping+blocked' -o x
+start_arm --source intel-pt --ring 512K -p "$forwarder" --on 'offcpu>20ms,state=sleeping+blocked' -o x
 grep -q 'intel-pt, user+kernel, ' arm.err || fail "the armed line" arm.err
 kill -USR1 "$forwarder"
 end_of "$arm" 200 "arm"
@@ -21,7 +21,7 @@ kill -TERM "$forwarder"
 stalled="(SELECT thread_id FROM stalls WHERE id = (SELECT value FROM meta WHERE key = 'trigger_stall_id'))"
 stall="(SELECT start_ns FROM stalls WHERE id = (SELECT value FROM meta WHERE key = 'trigger_stall_id'))"
 case $kind in
-lock) user=wait_for_lock kernel=futex_wait ;;
+lock) user=run_lock kernel=futex_wait ;;
 nagle) user=receive_both kernel=tcp_recvmsg ;;
 esac
 for function in $user $kernel schedule; do

@@ -1,0 +1,27 @@
+# guest_arm_freeze.sh SOURCE BUILD TRAPS: a forwarder that stalls again and again is trapped TRAPS times; how many calls of the thread
+# that stalled lie after the end of the stall? With aux_pause (Linux 6.13) at most 200 each time; else the table tells what it is.
+# Files: arm-lib.sh, check_nest.py, kernel_names.py, nest.
+traps=$3
+. ./arm-lib.sh "$@"
+kernel=$(uname -r)
+case $kernel in [1-5].* | 6.[0-9].* | 6.1[012].*) in_kernel=0 ;; *) in_kernel=1 ;; esac
+
+cat >each.sh <<'END'
+stall="(SELECT value FROM meta WHERE key = 'trigger_stall_id')"
+"$STALLTRAP" query "$STALLTRAP_DB" --format csv "SELECT (SELECT value FROM meta WHERE key = 'frozen_in_kernel'),
+    (SELECT count(*) FROM calls, stalls s WHERE s.id = $stall AND calls.thread_id = s.thread_id AND calls.start_ns >= s.end_ns),
+    (SELECT count(*) FROM calls, stalls s WHERE s.id = $stall AND calls.thread_id = s.thread_id AND calls.start_ns < s.start_ns),
+    (SELECT value FROM meta WHERE key = 'freeze_done_ns') -
+        (SELECT end_ns FROM stalls WHERE id = $stall)" | tail -n 1 >>traps.csv
+rm -rf "$STALLTRAP_DATA" "$STALLTRAP_DB"
+END
+start_forwarder --stall lock:40:1000 --load-connections 1 --load-rate 1000000
+start_arm --source intel-pt -p "$forwarder" --rings thread --ring 256K --on 'offcpu>20ms,state=sleeping' --snapshots "$traps" -o x --then 'bash ./each.sh'
+kill -USR1 "$forwarder"
+end_of "$arm" 500 "arm"
+cat arm.err
+[ $status -eq 0 ] || fail "arm ends with $status" arm.out arm.err
+[ "$(wc -l <traps.csv)" -eq "$traps" ] || fail "not $traps traps" traps.csv arm.out arm.err
+echo "$kernel: in the kernel, calls after, calls before, ns from the stall's end to the freeze"
+cat traps.csv
+awk -F, -v in_kernel=$in_kernel '$1 != in_kernel || ($1 && $2 > 200) || $3 < 100 {bad++} END {exit bad > 0}' traps.csv || fail "not every trap stopped as it should" traps.csv
