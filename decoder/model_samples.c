@@ -342,6 +342,19 @@ static uint64_t had_cpu(const struct dec_thread *t, size_t *i, uint64_t from, ui
     return time;
 }
 
+static const char not_sampled[] = "not sampled";
+
+/* Holes with one sample between them are one. */
+static bool continues_hole(struct dec_model *m, const struct dec_gap_row *row)
+{
+    struct dec_gap_row *last = m->gaps.rows.n ? &m->gaps.rows.at[m->gaps.rows.n - 1] : NULL;
+
+    if (!last || last->reason != not_sampled || last->thread != row->thread || last->end != row->start)
+        return false;
+    last->end = row->end;
+    return true;
+}
+
 /* A thread that has a CPU is sampled, unless the (virtual) machine stood still or interrupts were off. */
 static int holes(struct work *w)
 {
@@ -355,10 +368,12 @@ static int holes(struct work *w)
                                   .ring = DEC_NO_RING,
                                   .start = from,
                                   .end = to,
-                                  .reason = "not sampled"};
+                                  .reason = not_sampled};
 
         if (had_cpu(w->t->thread, &at, from, to) <= MOST_PERIODS * period ||
             loss_between(w->m->sb, &w->records[i], &w->records[i + 1]))
+            continue;
+        if (continues_hole(w->m, &row))
             continue;
         if (dec_gap_add(&w->m->gaps, &row,
                         "the thread had a CPU: the machine stood still, or interrupts were off"))
