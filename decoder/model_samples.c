@@ -1,6 +1,7 @@
 /* The samples of a recording -> calls and gaps of its threads. */
 #include "decoder/model_impl.h"
 #include "decoder/samples.h"
+#include "decoder/unwind.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,8 @@ struct work {
     const struct dec_sample_record *records;
 
     size_t n;
+
+    struct dec_unwind *unwind;
 
     dec_sample_frames frames;
 
@@ -147,6 +150,25 @@ static int take_frames(struct work *w, uint64_t time, const struct pd_sample *s)
     return rc < 0 ? -1 : 0;
 }
 
+/* User frames that have to be unwound. 0 or -1. */
+static int take_unwound(struct work *w, const struct dec_sample_record *r, const struct pd_sample *s)
+{
+    uint64_t addresses[DEC_UNWIND_MOST];
+    size_t n = 0;
+    int rc = 0;
+
+    if (s->user_stack)
+        n = dec_unwind_sample(w->unwind, space_of(w), s, r->record.event->attr.sample_regs_user, addresses);
+    for (size_t i = 0; i < n && !rc; i++) {
+        struct dec_sample_frame frame;
+
+        rc = user_frame(w, r->time, addresses[i], i > 0, &frame);
+        if (!rc)
+            rc = st_vec_push(&w->frames, frame);
+    }
+    return rc < 0 ? -1 : 0;
+}
+
 static int take_chain(struct work *w, const struct dec_sample_record *r)
 {
     struct dec_chain chain = {.time = r->time, .first = (uint32_t)w->frames.n, .off = r->at_switch};
@@ -155,7 +177,7 @@ static int take_chain(struct work *w, const struct dec_sample_record *r)
 
     if (rc)
         return rc;
-    if (take_frames(w, r->time, &sample))
+    if (take_frames(w, r->time, &sample) || take_unwound(w, r, &sample))
         return st_nomem(w->err, "the call chains");
     chain.n = (uint32_t)(w->frames.n - chain.first);
     reverse(w->frames.at + chain.first, chain.n);
@@ -450,10 +472,10 @@ int model_gaps_of_samples(struct dec_model *m)
 /* ------------------------------------------------------------------ */
 /* Thread by thread                                                     */
 
-static int one_thread(struct dec_model *m, const struct dec_sample_record *records, size_t n,
-                      struct model_thread *t, struct st_error *err)
+static int one_thread(struct dec_model *m, struct dec_unwind *unwind, const struct dec_sample_record *records,
+                      size_t n, struct model_thread *t, struct st_error *err)
 {
-    struct work w = {.m = m, .t = t, .records = records, .n = n, .err = err};
+    struct work w = {.m = m, .t = t, .records = records, .n = n, .unwind = unwind, .err = err};
     int rc = 0;
 
     for (size_t i = 0; i < n && !rc; i++)
@@ -475,7 +497,8 @@ int dec_model_samples(struct dec_model *m, struct st_error *err)
 {
     const struct dec_sample_record *s = m->sb->samples.at;
     size_t n = m->sb->samples.n;
-    int rc = 0;
+    struct dec_unwind *unwind;
+    int rc = dec_unwind_new(&unwind, err);
 
     for (size_t i = 0, end; i < n && !rc; i = end) {
         struct model_thread *t;
@@ -489,7 +512,8 @@ int dec_model_samples(struct dec_model *m, struct st_error *err)
         if (!s[i].tid)
             continue; /* a CPU that has nothing to do */
         t = model_thread_of(m, s[i].pid, s[i].tid, s[i].cpu, s[i].time);
-        rc = t ? one_thread(m, &s[i], end - i, t, err) : st_nomem(err, "a thread");
+        rc = t ? one_thread(m, unwind, &s[i], end - i, t, err) : st_nomem(err, "a thread");
     }
+    dec_unwind_free(unwind);
     return rc;
 }

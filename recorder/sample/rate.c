@@ -16,7 +16,7 @@ enum {
     PAIRS = 6,
     DEEP = 24,         /* frames below the work */
     WORK = 400 * 1000, /* turns of a loop: about a millisecond */
-    RING = 64 * 1024,
+    RING = 256 * 1024,
     LEAST_COST = 1000, /* ns: what is less was not measured well */
     MOST_COST = 40 * 1000,
     USUAL_COST = 2500, /* where it cannot be measured */

@@ -21,3 +21,9 @@ echo >go
 end_of $arm 60 arm
 [ $status -eq 0 ] || fail "arm ends with $status" arm.out arm.err
 check "a process" thread.1.db
+
+# Without frame pointers: by DWARF, out of the stripped file's unwind table.
+cc -O2 -fomit-frame-pointer -D_GNU_SOURCE "$SOURCE/tests/workloads/programs/timed_calls.c" -rdynamic -s -o bare || fail "cc"
+"$STALLTRAP" arm --source sample --callgraph dwarf --freq 997 --ring 64M -o bare -- ./bare 2 >out 2>arm.err || fail "arm ends with $?" arm.err
+grep -E '^[a-z_]+ [0-9]+ [0-9]+$' out >truth
+check "without frame pointers" bare.1.db
