@@ -1,6 +1,7 @@
 /* How often to sample: as often as costs a busy thread one part in a hundred. What a sample costs depends on
  * the machine (in a virtual one an interrupt is dear), so it is measured: the same work with samples and
- * without, several times, the least of each. */
+ * without, in turns, and the median of the differences. Samples that follow one another fast are cheaper, as
+ * all they touch is in the caches: it is measured at a rate that is used. */
 #include "base/log.h"
 #include "recorder/perf_event.h"
 #include "recorder/perf_ring.h"
@@ -8,18 +9,21 @@
 
 #include <linux/perf_event.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
-    PAIRS = 6,
-    DEEP = 24,         /* frames below the work */
-    WORK = 400 * 1000, /* turns of a loop: about a millisecond */
+    PAIRS = 15,
+    DEEP = 24,          /* frames below the work */
+    WORK = 1000 * 1000, /* turns of a loop: some milliseconds */
     RING = 256 * 1024,
-    LEAST_COST = 1000, /* ns: what is less was not measured well */
-    MOST_COST = 40 * 1000,
-    USUAL_COST = 2500, /* where it cannot be measured */
+    PERIOD = 500 * 1000,  /* ns of the CPU's clock, */
+    CYCLES = 1500 * 1000, /* or of its cycles */
+    LEAST_COST = 1000,    /* ns: what is less was not measured well */
+    MOST_COST = 100 * 1000,
+    USUAL_COST = 5000, /* where it cannot be measured */
 };
 
 unsigned smp_rate_most(void)
@@ -64,11 +68,6 @@ static uint64_t timed_work(void)
     return cpu_time() - begun;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int count(void *ctx, const struct perf_event_header *record, struct st_error *err)
 {
     (void)err;
@@ -76,43 +75,55 @@ static int count(void *ctx, const struct perf_event_header *record, struct st_er
     return 0;
 }
 
-/* What one sample costs, ns; 0: not to be found out. */
-static uint64_t measure(int fd, struct rec_perf_ring *ring)
+static int by_value(const void *a, const void *b)
 {
-    uint64_t without = UINT64_MAX, with = UINT64_MAX;
-    unsigned samples = 0, most = 0;
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* What one sample costs, ns; 0 or less: not to be found out. */
+static int64_t measure(int fd, struct rec_perf_ring *ring)
+{
+    int64_t costs[PAIRS];
+    size_t n = 0;
 
     timed_work();
     for (int i = 0; i < PAIRS; i++) {
-        without = least(without, timed_work());
+        int64_t without = (int64_t)timed_work(), with;
+        unsigned samples = 0;
+
         ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
-        with = least(with, timed_work());
+        with = (int64_t)timed_work();
         ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
-        samples = 0;
         rec_perf_ring_drain(ring, count, &samples, NULL);
-        most = samples > most ? samples : most;
+        if (samples)
+            costs[n++] = (with - without) / (int64_t)samples;
     }
-    return most && with > without ? (with - without) / most : 0;
+    if (!n)
+        return 0;
+    qsort(costs, n, sizeof(costs[0]), by_value);
+    return costs[n / 2];
 }
 
 unsigned smp_rate_default(const struct perf_event_attr *attr)
 {
     struct perf_event_attr own = *attr;
     struct rec_perf_ring ring = {0};
-    uint64_t cost = 0;
+    int64_t cost = 0;
     unsigned rate, most = smp_rate_most();
     int fd;
 
     own.write_backward = own.inherit = own.enable_on_exec = own.freq = 0;
-    own.sample_period = own.type == PERF_TYPE_HARDWARE ? 150000 : 50000; /* some twenty thousand a second */
+    own.sample_period = own.type == PERF_TYPE_HARDWARE ? CYCLES : PERIOD;
     fd = rec_perf_event(&own, 0, -1);
     if (fd >= 0 && !rec_perf_ring_map(&ring, fd, RING, NULL))
         cost = measure(fd, &ring);
     rec_perf_ring_unmap(&ring);
     if (fd >= 0)
         close(fd);
-    st_log_debug("a sample takes %llu ns", (unsigned long long)cost);
-    if (!cost)
+    st_log_debug("a sample takes %lld ns", (long long)cost);
+    if (cost <= 0)
         cost = USUAL_COST;
     cost = cost < LEAST_COST ? LEAST_COST : cost > MOST_COST ? MOST_COST : cost;
     rate = (unsigned)(1000000000 / 100 / cost);
