@@ -201,7 +201,8 @@ void recording_sample(bool at_switch, const uint64_t *chain, unsigned n)
     struct st_error err = {0};
 
     assert_true(n <= 64);
-    memcpy(r.chain, chain, n * sizeof(*chain));
+    if (n)
+        memcpy(r.chain, chain, n * sizeof(*chain));
     r.header.size = (uint16_t)(sizeof(r) - (64 - n) * sizeof(*chain));
     check(pd_writer_record(writer, &r.header, &err), &err);
 }

@@ -65,10 +65,10 @@ static void store(void)
     struct dec_flow_counts counts = {0};
     struct st_error err = {0};
     struct dec_provenance from = {.snapshot = "test", .flow = &counts};
-    struct pd_reader *reader;
-    struct dec_images *images;
-    struct dec_sideband *sb;
-    struct dec_model *model;
+    struct pd_reader *reader = NULL;
+    struct dec_images *images = NULL;
+    struct dec_sideband *sb = NULL;
+    struct dec_model *model = NULL;
     struct tdb_writer *w;
 
     recording_end();

@@ -53,12 +53,10 @@ static uint64_t some_more(void)
 OWN void spin(uint64_t us)
 {
     size_t at = enter("spin");
-    volatile uint64_t sum = 0;
-
     us += some_more();
     while (now() < entries[at].start + us * 1000)
         for (int i = 0; i < 200; i++)
-            sum += (uint64_t)i;
+            WORK();
     leave(at);
 }
 
