@@ -150,19 +150,34 @@ static int take_frames(struct work *w, uint64_t time, const struct pd_sample *s)
     return rc < 0 ? -1 : 0;
 }
 
-/* User frames that have to be unwound. 0 or -1. */
+/* The processor's stack of branches: where the innermost call led, then the calls themselves, newest first
+ * (tools/perf/util/machine.c, resolve_lbr_callchain_sample). Returns how many frames they are. */
+static size_t branch_frames(const struct pd_sample *s, uint64_t frames[DEC_UNWIND_MOST])
+{
+    size_t n = 0;
+
+    if (s->nbranches)
+        frames[n++] = s->branches[0].to;
+    for (uint64_t i = 0; i < s->nbranches && n < DEC_UNWIND_MOST; i++)
+        frames[n++] = s->branches[i].from;
+    return n;
+}
+
+/* User frames that do not stand in the chain. 0 or -1. */
 static int take_unwound(struct work *w, const struct dec_sample_record *r, const struct pd_sample *s)
 {
     uint64_t addresses[DEC_UNWIND_MOST];
-    size_t n = 0;
+    const struct perf_event_attr *attr = &r->record.event->attr;
+    bool branches = attr->branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK;
+    size_t n = branches ? branch_frames(s, addresses) : 0;
     int rc = 0;
 
     if (s->user_stack)
-        n = dec_unwind_sample(w->unwind, space_of(w), s, r->record.event->attr.sample_regs_user, addresses);
+        n = dec_unwind_sample(w->unwind, space_of(w), s, attr->sample_regs_user, addresses);
     for (size_t i = 0; i < n && !rc; i++) {
         struct dec_sample_frame frame;
 
-        rc = user_frame(w, r->time, addresses[i], i > 0, &frame);
+        rc = user_frame(w, r->time, addresses[i], i && !branches, &frame);
         if (!rc)
             rc = st_vec_push(&w->frames, frame);
     }

@@ -24,7 +24,7 @@ static struct {
     uint64_t id;
 } identity;
 
-enum { DUMMY_ID = 7, STALL_ID = 8, META_ID = 9, CLOCK_ID = 10, SWITCHES_ID = 11 };
+enum { DUMMY_ID = 7, STALL_ID = 8, META_ID = 9, CLOCK_ID = 10, SWITCHES_ID = 11, LBR_ID = 12 };
 
 static void check(int rc, const struct st_error *err)
 {
@@ -47,8 +47,8 @@ void recording_begin(void)
                                     .sample_id_all = 1};
     struct perf_event_attr stall = dummy;
     struct perf_event_attr meta = dummy;
-    struct perf_event_attr clock = dummy, switches;
-    uint64_t ids[] = {DUMMY_ID, STALL_ID, META_ID, CLOCK_ID, SWITCHES_ID};
+    struct perf_event_attr clock = dummy, switches, lbr;
+    uint64_t ids[] = {DUMMY_ID, STALL_ID, META_ID, CLOCK_ID, SWITCHES_ID, LBR_ID};
     struct st_error err = {0};
 
     stall.config = PERF_COUNT_SW_BPF_OUTPUT;
@@ -69,8 +69,12 @@ void recording_begin(void)
     switches.config = PERF_COUNT_SW_CONTEXT_SWITCHES;
     switches.freq = 0;
     switches.sample_period = 1;
+    lbr = clock;
+    lbr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
+    lbr.branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK;
     check(pd_writer_add_event(writer, &clock, &ids[3], 1, "cpu-clock", &err), &err);
     check(pd_writer_add_event(writer, &switches, &ids[4], 1, "context-switches", &err), &err);
+    check(pd_writer_add_event(writer, &lbr, &ids[5], 1, "cycles", &err), &err);
     memset(&identity, 0, sizeof(identity));
     identity.id = DUMMY_ID;
 }
@@ -204,6 +208,36 @@ void recording_sample(bool at_switch, const uint64_t *chain, unsigned n)
     if (n)
         memcpy(r.chain, chain, n * sizeof(*chain));
     r.header.size = (uint16_t)(sizeof(r) - (64 - n) * sizeof(*chain));
+    check(pd_writer_record(writer, &r.header, &err), &err);
+}
+
+void recording_branches(const uint64_t (*branches)[2], unsigned n)
+{
+    struct {
+        struct perf_event_header header;
+
+        uint64_t id;
+
+        uint32_t pid, tid;
+
+        uint64_t time;
+
+        uint32_t cpu, zero;
+
+        uint64_t chain, n, branches[32][3];
+    } r = {.header = {.type = PERF_RECORD_SAMPLE},
+           .id = LBR_ID,
+           .pid = identity.pid,
+           .tid = identity.tid,
+           .time = identity.time,
+           .cpu = identity.cpu,
+           .n = n};
+    struct st_error err = {0};
+
+    assert_true(n <= 32);
+    for (unsigned i = 0; i < n; i++)
+        memcpy(r.branches[i], branches[i], sizeof(branches[i]));
+    r.header.size = (uint16_t)(sizeof(r) - (32 - n) * sizeof(r.branches[0]));
     check(pd_writer_record(writer, &r.header, &err), &err);
 }
 

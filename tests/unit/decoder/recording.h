@@ -36,6 +36,9 @@ void recording_stall(const struct st_stall_record *record);
  * or by the CPU's clock (1 kHz). */
 void recording_sample(bool at_switch, const uint64_t *chain, unsigned n);
 
+/* A sample of user code with the processor's stack of n branches, newest first: {from, to}. */
+void recording_branches(const uint64_t (*branches)[2], unsigned n);
+
 /* The kernel dropped n samples; it holds them back from now on, or no more. */
 void recording_lost_samples(uint64_t n);
 void recording_throttle(bool on);

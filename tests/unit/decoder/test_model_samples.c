@@ -32,6 +32,7 @@ static int set_up(void **state)
     recording_at(1 * MS, 10, 10, 0);
     recording_comm(10, 10, "prog", false);
     recording_mmap(10, 0x400000, 0x10000, 0, "/nowhere/prog");
+    recording_mmap(10, 0x500000, 0x10000, 0, "/nowhere/lib");
     recording_names(names, 4);
     return 0;
 }
@@ -216,6 +217,22 @@ static void a_full_ring_hides_the_past(void **state)
                         "overwritten|0|1000|older samples were overwritten in the ring\n");
 }
 
+/* prog called lib, which called itself. */
+static void a_stack_of_branches_is_a_chain(void **state)
+{
+    (void)state;
+    recording_at(2 * MS, 10, 10, 0);
+    recording_branches((uint64_t[][2]){{0x500020, 0x500100}, {0x400010, 0x500000}}, 2);
+    recording_at(3 * MS, 10, 10, 0);
+    recording_branches((uint64_t[][2]){{0x400010, 0x500000}}, 1);
+    recording_at(4 * MS, 10, 10, 0);
+    recording_branches(NULL, 0);
+    store();
+    assert_string_equal(query(calls), "0|[prog]|prog|0|1000|2500|33\n"
+                                      "1|[lib]|lib|0|1000|2500|33\n"
+                                      "2|[lib]|lib|0|1000|1500|33\n");
+}
+
 /* What looks like a chain and is garbage, or of a thread nobody has heard of. */
 static void foreign_chains_do_no_harm(void **state)
 {
@@ -243,6 +260,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(throttling_is_a_gap, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_sample_for_periods_is_a_gap, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_ring_hides_the_past, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_stack_of_branches_is_a_chain, set_up, tear_down),
         cmocka_unit_test_setup_teardown(foreign_chains_do_no_harm, set_up, tear_down),
     };
 
