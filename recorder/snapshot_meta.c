@@ -114,6 +114,16 @@ static void put_capture(struct pairs *p, const struct rec_capture *c)
     }
 }
 
+static void put_unseen_cpus(struct pairs *p, const struct rec_snapshot *in)
+{
+    char cpus[1024] = "";
+
+    if (in->ops->unseen_cpus)
+        in->ops->unseen_cpus(in->source, cpus, sizeof(cpus));
+    if (*cpus)
+        put(p, "unseen_cpus=%s", cpus);
+}
+
 int snap_write_meta(struct snap *s, struct st_error *err)
 {
     static const struct st_meta_record room;
@@ -130,6 +140,7 @@ int snap_write_meta(struct snap *s, struct st_error *err)
     put_target(&p, in->target);
     put(&p, "armed=%" PRIu64, in->armed);
     put_capture(&p, in->capture);
+    put_unseen_cpus(&p, in);
     if (rec_store_events_dropped(in->store))
         put(&p, "switches_since=%" PRIu64, rec_store_events_dropped(in->store));
     if (rec_store_samples_dropped(in->store))

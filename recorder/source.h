@@ -164,6 +164,10 @@ struct rec_source_ops {
      * can. NULL: no. */
     bool (*stops_in_kernel)(struct rec_source *s);
 
+    /* CPUs that came or went since open() and so are not (or no longer) recorded, as "1,3"; "" where there
+     * are none. NULL: there never are. */
+    void (*unseen_cpus)(struct rec_source *s, char *text, size_t size);
+
     /* "user, 4 MiB a thread, 2 threads": the middle of the armed line. */
     void (*describe)(struct rec_source *s, char *text, size_t size);
 

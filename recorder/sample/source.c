@@ -234,6 +234,16 @@ static bool smp_keeps(struct rec_source *s, const struct perf_event_header *reco
     return !late;
 }
 
+static void smp_unseen_cpus(struct rec_source *s, char *text, size_t size)
+{
+    rec_cpu_list now = {0};
+
+    text[0] = '\0';
+    if (s->per_cpu && !rec_cpus_online(&now, NULL))
+        rec_cpus_differ(&s->cpus, &now, text, size);
+    st_vec_free(&now);
+}
+
 static void smp_describe(struct rec_source *s, char *text, size_t size)
 {
     static const char *const ways[] = {"frame pointers", "DWARF", "LBR"};
@@ -268,6 +278,7 @@ const struct rec_source_ops rec_source_sample = {
     .records = true,
     .record_event = smp_record_event,
     .keeps = smp_keeps,
+    .unseen_cpus = smp_unseen_cpus,
     .describe = smp_describe,
     .close = smp_close,
 };

@@ -217,6 +217,21 @@ static void a_full_ring_hides_the_past(void **state)
                         "overwritten|0|1000|older samples were overwritten in the ring\n");
 }
 
+static void a_cpu_that_went_is_a_gap(void **state)
+{
+    static const char meta[] = "unseen_cpus=0,7\0";
+
+    (void)state;
+    recording_meta(meta, sizeof(meta) - 1);
+    user(2 * MS);
+    recording_at(4 * MS, 10, 10, 1);
+    recording_sample(false, (uint64_t[]){PERF_CONTEXT_USER, 0x400010}, 2);
+    store();
+    assert_string_equal(query("SELECT cpu, start_ns / 1000, end_ns / 1000 FROM gaps WHERE reason = 'cpu not "
+                              "recorded' ORDER BY cpu"),
+                        "0|1000|3000\n7|0|3000\n");
+}
+
 /* prog called lib, which called itself. */
 static void a_stack_of_branches_is_a_chain(void **state)
 {
@@ -260,6 +275,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(throttling_is_a_gap, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_sample_for_periods_is_a_gap, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_ring_hides_the_past, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_cpu_that_went_is_a_gap, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_stack_of_branches_is_a_chain, set_up, tear_down),
         cmocka_unit_test_setup_teardown(foreign_chains_do_no_harm, set_up, tear_down),
     };
