@@ -70,6 +70,14 @@ check 1 "an asynchronous end is no other end"
 ours_is eval 'd 0 1000 tr-start a+0x0; d 1005 0 tr-end a+0x5; d 0 1007 tr-start+resumed a+0x7; d 1008 0 tr-end+async a+0x8'
 check 1 "a system call is missing"
 
+perf_is eval 'p "hw int" 1000 a+0x10 2000 b+0x0; p iret 2010 b+0x10 1010 a+0x10; p sysret 2020 b+0x20 1020 a+0x20'
+ours_is eval 'd 1000 2000 int b+0x0; d 2010 1010 iret a+0x10; d 2020 1020 iret a+0x20'
+check 0 "P3, P4: interrupts and far returns"
+ours_is eval 'd 1000 2000 call b+0x0; d 2010 1010 iret a+0x10; d 2020 1020 iret a+0x20'
+check 1 "an interrupt is no call"
+ours_is eval 'd 1000 2000 int b+0x0; d 2010 1010 iret a+0x10; d 2020 1020 return a+0x20'
+check 1 "a far return is no return"
+
 names() { # STATUS PERF-NAME OUR-NAME
     perf_is p call 1000 a+0x10 2000 "$2"
     ours_is d 1000 2000 call "$3"
@@ -121,6 +129,19 @@ rows_are '1 NULL 0 a 0' '2 1 1 b 0' '3 2 2 [syscall] 0' '4 1 1 c 1' '5 4 2 [sign
 check 0 "R1: stand-ins, a call that was not seen, a signal handler"
 rows_are '1 NULL 0 a 0' '2 1 1 b 0' '3 1 1 handler 0'
 check 1 "R1: a handler stands in [signal]"
+
+rows_are '1 NULL 0 a 0' '2 1 1 b 0' '3 1 1 asm_exc_page_fault 0' '4 1 1 entry_SYSCALL_64_after_hwframe 0'
+check 0 "R1: entries of the kernel"
+rows_are '1 NULL 0 a 0' '2 1 1 b 0' '3 1 1 asm_load_gs_index 0'
+check 1 "R1: a function of the kernel in assembler is no entry"
+rows_are '1 NULL 0 a 0' '2 1 1 [vdso+0x6b0] 0'
+check 1 "R1: code without a symbol is no stand-in"
+
+perf_is eval 'p call 1000 a+0x10 2000 __x86_indirect_thunk_rax+0x0; p return 2010 b+0x10 1005 a+0x15'
+rows_are '1 NULL 0 a 0' '2 1 1 b 0'
+check 0 "R5: where an indirect thunk led"
+rows_are '1 NULL 0 a 0'
+check 1 "R5: a call to a thunk is a call"
 
 perf_is eval 'p call 1000 a+0x10 2000 b+0x0; p return 3010 c+0x10 1005 a+0x15'
 rows_are '1 NULL 0 a 0' '2 1 1 b 0' '3 1 1 c 4'
