@@ -25,7 +25,7 @@ same_calls threads
 no_gaps threads
 
 # Born while armed, rings of threads: each has its calls or a gap.
-"$STALLTRAP" arm --source intel-pt --no-kernel --rings thread -o born -- "$run_folder/threads" 20000 8 >arm.out 2>arm.err || fail "8 threads, a ring each" arm.out arm.err
+"$STALLTRAP" arm --source intel-pt --no-kernel --rings thread --ring 64K -o born -- "$run_folder/threads" 400000 8 >arm.out 2>arm.err || fail "8 threads, a ring each" arm.out arm.err
 [ "$(sql born.1.db "SELECT count(*) >= 8 FROM (SELECT tid FROM calls WHERE function = 'work' GROUP BY tid HAVING count(*) > 1000)")" = 1 ] || fail "threads that were born while armed are missing" arm.err
 
 start "$nest" 2000000000
