@@ -1,11 +1,13 @@
 /* stalltrap query: SQL on a trace database, read-only. */
 #include "base/log.h"
 #include "base/opt.h"
+#include "base/safetext.h"
 #include "tracedb/tracedb.h"
 #include "viewer/commands.h"
 #include "viewer/format.h"
 #include "viewer/functions.h"
 
+#include <locale.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +75,7 @@ static int authorize(void *ctx, int action, const char *a, const char *b, const 
 static int sql_error(sqlite3 *db, const char *sql, struct st_error *err)
 {
     int offset = sqlite3_error_offset(db);
+    char before[512], shown[2048];
     int start, length;
 
     st_fail(err, ST_EFAIL, "SQL: %s", sqlite3_errmsg(db));
@@ -84,12 +87,15 @@ static int sql_error(sqlite3 *db, const char *sql, struct st_error *err)
     if (length > 400)
         return st_hint(err, "at character %d of the statement", offset + 1);
     st_hint(err, "%.*s", length, sql + start);
-    return st_hint(err, "%*s^", offset - start, "");
+    snprintf(before, sizeof(before), "%.*s", offset - start, sql + start);
+    st_safe_text(shown, sizeof(shown), before); /* as the hint above shows it */
+    return st_hint(err, "%*s^", vw_text_width(shown), "");
 }
 
 static int run_statements(sqlite3 *db, struct query *q, struct st_error *err)
 {
     const char *sql = q->sql;
+    bool any = false;
 
     while (*sql) {
         sqlite3_stmt *stmt;
@@ -103,12 +109,13 @@ static int run_statements(sqlite3 *db, struct query *q, struct st_error *err)
                            "a trace database is opened read-only: this statement would change it");
         else if (stmt)
             rows = vw_print_rows(stmt, q->format, stdout, vw_terminal_width(stdout), err);
+        any |= stmt != NULL;
         sqlite3_finalize(stmt);
         if (rows < 0)
             return (int)rows;
         sql = rest;
     }
-    return 0;
+    return any ? 0 : st_fail(err, ST_EUSAGE, "which SQL? There is no statement in it");
 }
 
 static int read_stdin(struct query *q, struct st_error *err)
@@ -181,8 +188,11 @@ int st_cmd_query(int argc, char **argv)
 {
     struct query q = {.format = VW_TABLE};
     struct st_error err = {0};
-    int first = parse(argc, argv, &q, &err);
-    int rc = first > 0 ? run(argv[first], &q, &err) : first;
+    int first, rc;
+
+    setlocale(LC_CTYPE, "C.UTF-8"); /* for wcwidth */
+    first = parse(argc, argv, &q, &err);
+    rc = first > 0 ? run(argv[first], &q, &err) : first;
 
     free(q.from_stdin);
     return rc < 0 ? st_log_error("query", &err) : 0;

@@ -71,6 +71,14 @@ long vw_print_rows(sqlite3_stmt *stmt, enum vw_format format, FILE *out, int wid
     return rows;
 }
 
+void vw_put_blob(sqlite3_stmt *stmt, int column, FILE *out)
+{
+    const unsigned char *bytes = sqlite3_column_blob(stmt, column);
+
+    for (int i = 0; i < sqlite3_column_bytes(stmt, column); i++)
+        fprintf(out, "%02x", bytes[i]);
+}
+
 int vw_step(sqlite3_stmt *stmt, struct st_error *err)
 {
     int rc = sqlite3_step(stmt);

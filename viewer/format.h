@@ -10,7 +10,7 @@
 enum vw_format {
     VW_TABLE, /* for people: columns aligned, numbers to the right, cut to the width, unprintable bytes
                  escaped */
-    VW_CSV,   /* RFC 4180 with a header line; NULL is empty */
+    VW_CSV,   /* RFC 4180 with a header line; NULL is empty; blobs as hexadecimal text */
     VW_JSON,  /* an array of objects; blobs as hexadecimal text; bytes that are no UTF-8 become U+FFFD */
 };
 

@@ -56,11 +56,25 @@ static int add_cell(struct table *t, const char *text, bool number)
     return 0;
 }
 
+/* As hexadecimal digits, as many as a cell can show. */
+static const char *blob_text(sqlite3_stmt *stmt, int column, char *hex)
+{
+    const unsigned char *bytes = sqlite3_column_blob(stmt, column);
+    int n = sqlite3_column_bytes(stmt, column);
+
+    *hex = '\0';
+    for (int i = 0; i < n && i < WIDEST_CELL; i++)
+        sprintf(hex + 2 * i, "%02x", bytes[i]);
+    return hex;
+}
+
 static int add_row(struct table *t, sqlite3_stmt *stmt)
 {
     for (int i = 0; i < t->columns; i++) {
+        char hex[2 * WIDEST_CELL + 1];
         int type = sqlite3_column_type(stmt, i);
-        const char *text = (const char *)sqlite3_column_text(stmt, i);
+        const char *text =
+            type == SQLITE_BLOB ? blob_text(stmt, i, hex) : (const char *)sqlite3_column_text(stmt, i);
         bool number = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
 
         if (add_cell(t, text ? text : "", number || type == SQLITE_NULL))

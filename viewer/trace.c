@@ -19,12 +19,12 @@ static const char window_sql[] =
     "WHERE c.thread_id = ?1 AND c.start_ns >= ?2 AND c.start_ns < ?3 ORDER BY c.start_ns, c.id";
 
 /* Calls nest, so whatever is open at a time is the last call that began before it, or one of its ancestors.
- */
+ * UNION, not UNION ALL: ends also where a damaged file's parents form a circle. */
 static const char around_sql[] =
     "WITH RECURSIVE open(id, up) AS ("
     "SELECT * FROM (SELECT id, parent_id FROM call WHERE thread_id = ?1 AND start_ns < ?2 ORDER BY start_ns "
     "DESC, id DESC LIMIT 1) "
-    "UNION ALL SELECT call.id, call.parent_id FROM open JOIN call ON call.id = open.up) "
+    "UNION SELECT call.id, call.parent_id FROM open JOIN call ON call.id = open.up) "
     "SELECT " CALL_COLUMNS "FROM open JOIN call c ON c.id = open.id JOIN symbol s ON s.id = c.symbol_id "
     "JOIN module m ON m.id = s.module_id WHERE c.start_ns + c.duration_ns > ?2 ORDER BY c.depth";
 
@@ -50,6 +50,22 @@ static const char *column_text(sqlite3_stmt *stmt, int column)
     return text ? text : "";
 }
 
+/* A damaged file may hold any number. With times within 73 years and depths within a million, what is drawn
+ * cannot overflow. */
+static int64_t column_time(sqlite3_stmt *stmt, int column)
+{
+    int64_t ns = sqlite3_column_int64(stmt, column), most = INT64_C(1) << 61;
+
+    return ns < -most ? -most : ns > most ? most : ns;
+}
+
+static int column_depth(sqlite3_stmt *stmt, int column)
+{
+    int64_t depth = sqlite3_column_int64(stmt, column), most = 1 << 20;
+
+    return (int)(depth < 0 ? 0 : depth > most ? most : depth);
+}
+
 static int read_threads(struct vw_trace *t, struct st_error *err)
 {
     static const char sql[] =
@@ -69,7 +85,7 @@ static int read_threads(struct vw_trace *t, struct st_error *err)
                                    .tid = sqlite3_column_int64(stmt, 2),
                                    .name = printable_copy(column_text(stmt, 3)),
                                    .calls = sqlite3_column_int64(stmt, 4),
-                                   .depths = sqlite3_column_int(stmt, 5)};
+                                   .depths = column_depth(stmt, 5)};
 
         if (!thread.name || st_vec_push(&list, thread)) {
             free(thread.name);
@@ -98,8 +114,8 @@ static int read_stall(struct vw_trace *t, struct st_error *err)
     step = sqlite3_step(stmt);
     if (step == SQLITE_ROW) {
         t->stall_id = sqlite3_column_int64(stmt, 0);
-        t->stall_start = sqlite3_column_int64(stmt, 1);
-        t->stall_end = sqlite3_column_int64(stmt, 2);
+        t->stall_start = column_time(stmt, 1);
+        t->stall_end = column_time(stmt, 2);
         t->stall_text = printable_copy(column_text(stmt, 3));
         if (!t->stall_text)
             rc = st_nomem(err, "the stall");
@@ -125,8 +141,8 @@ static int read_range(struct vw_trace *t, struct st_error *err)
     if (sqlite3_prepare_v2(t->db, sql, -1, &stmt, NULL))
         return sql_failed(t, err);
     if (sqlite3_step(stmt) == SQLITE_ROW) {
-        t->start = sqlite3_column_int64(stmt, 0);
-        t->end = sqlite3_column_int64(stmt, 1);
+        t->start = column_time(stmt, 0);
+        t->end = column_time(stmt, 1);
     } else {
         rc = sql_failed(t, err);
     }
@@ -184,10 +200,10 @@ static void fill_call(sqlite3_stmt *stmt, struct vw_call *call)
     *call = (struct vw_call){
         .id = sqlite3_column_int64(stmt, 0),
         .parent_id = sqlite3_column_int64(stmt, 1),
-        .start = sqlite3_column_int64(stmt, 2),
-        .end = sqlite3_column_int64(stmt, 3),
-        .self = sqlite3_column_int64(stmt, 4),
-        .depth = sqlite3_column_int(stmt, 5),
+        .start = column_time(stmt, 2),
+        .end = column_time(stmt, 3),
+        .self = column_time(stmt, 4),
+        .depth = column_depth(stmt, 5),
         .flags = (unsigned)sqlite3_column_int(stmt, 6),
         .kernel = sqlite3_column_int(stmt, 7) != 0,
         .function = column_text(stmt, 8),
@@ -271,7 +287,7 @@ int vw_each_span(struct vw_trace *t, const char *what, int64_t thread_id, int64_
     sqlite3_bind_int64(stmt, 2, from);
     sqlite3_bind_int64(stmt, 3, to);
     while (!rc && (step = sqlite3_step(stmt)) == SQLITE_ROW)
-        rc = fn(ctx, sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1), column_text(stmt, 2));
+        rc = fn(ctx, column_time(stmt, 0), column_time(stmt, 1), column_text(stmt, 2));
     if (!rc && step != SQLITE_DONE)
         rc = sql_failed(t, err);
     sqlite3_finalize(stmt);
