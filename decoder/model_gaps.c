@@ -94,6 +94,15 @@ static const struct model_ring *overwritten_ring(const struct dec_model *m, cons
     return NULL;
 }
 
+/* The command that was recorded: its recording begins with its exec, and what its thread did before was ours.
+ */
+static bool is_command(const struct model_thread *t)
+{
+    const char *target = dec_sideband_meta(t->model->sb, "target");
+
+    return target && !strncmp(target, "-- ", 3) && !t->thread->start && t->thread->execs.n;
+}
+
 /* Whether it ran before `time`, as far as anybody knows. What begins at a program's first instruction misses
  * nothing of it. */
 static bool ran_before(const struct model_thread *t, uint64_t time)
@@ -101,6 +110,8 @@ static bool ran_before(const struct model_thread *t, uint64_t time)
     if (t->calls.n && !(t->calls.at[0].flags & TDB_CALL_NO_CALL))
         return false;
     if (t->thread->start && t->model->sb->inherited)
+        return false;
+    if (is_command(t))
         return false;
     return !t->thread->start || (t->thread->first_in && t->thread->first_in < time);
 }
