@@ -49,10 +49,6 @@ bool snap_wants_kernel(const struct rec_snapshot *in);
 /* Copies the kernel's code as it is now, and writes the record of its mapping. */
 int snap_write_kernel(struct snap *s, struct st_error *err);
 
-/* Whether record i of the sorted list is worth writing: of code that came and is still there everybody knows
- * from kallsyms and kcore (perf would look for it elsewhere); of code that went nobody does. */
-bool snap_keeps_symbol(const struct rec_stored *list, size_t n, size_t i);
-
 /* snapshot_files.c: the build ids of the files, for the header. */
 int snap_write_build_ids(struct snap *s, const struct rec_stored *list, size_t n, struct st_error *err);
 
