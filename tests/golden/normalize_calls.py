@@ -207,7 +207,8 @@ def read_aliases(path):
 
 
 aliases = {}
-KERNEL_ENTRIES = ("asm_exc_", "asm_sysvec_", "asm_common_interrupt", "asm_spurious_interrupt", "entry_SYSCALL_")
+KERNEL_ENTRIES = ("asm_exc_", "asm_sysvec_", "asm_common_interrupt", "asm_spurious_interrupt", "entry_SYSCALL_", "irq_entries_start",
+                  "__irqentry_text_start")
 STAND_INS = ("[syscall]", "[interrupt]", "[signal]", "[untraced]")
 
 
