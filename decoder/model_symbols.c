@@ -180,7 +180,6 @@ enum dec_role dec_role_of(const char *name, bool kernel)
                                             "__libc_longjmp",
                                             "__libc_siglongjmp",
                                             "_Unwind_RaiseException",
-                                            "_Unwind_Resume",
                                             "_Unwind_Resume_or_Rethrow",
                                             "_Unwind_ForcedUnwind",
                                             "caml_raise_exn",
@@ -194,6 +193,8 @@ enum dec_role dec_role_of(const char *name, bool kernel)
         return DEC_ROLE_RETURN_THUNK;
     if (kernel && !strcmp(name, "__schedule"))
         return DEC_ROLE_SCHEDULER;
+    if (!kernel && !strcmp(name, "_Unwind_Resume"))
+        return DEC_ROLE_RESUMER;
     if (!kernel && in_list(name, unwinders))
         return DEC_ROLE_UNWINDER;
     return DEC_ROLE_PLAIN;

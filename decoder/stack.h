@@ -22,7 +22,8 @@ enum dec_role {
     DEC_ROLE_INDIRECT_THUNK, /* called or jumped to in place of an indirect branch (__x86_indirect_thunk_rax)
                               */
     DEC_ROLE_SCHEDULER, /* the kernel's __schedule: where a thread comes back to after it was off its CPU */
-    DEC_ROLE_UNWINDER,  /* leaves for one of its callers, at whatever place there (longjmp, _Unwind_Resume) */
+    DEC_ROLE_UNWINDER,  /* leaves for one of its callers, at whatever place there (longjmp) */
+    DEC_ROLE_RESUMER, /* likewise, but not for the one that called it (_Unwind_Resume): that has cleaned up */
 };
 
 /* A function, as the rules see it. Lives as long as the stack builder. */

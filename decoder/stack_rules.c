@@ -91,14 +91,18 @@ int stk_call(struct dec_stack *s, const struct dec_event *e)
     return stk_push(s, &f, f.function->symbol, 0);
 }
 
+static bool is_unwinder(const struct frame *f)
+{
+    return f->function->role == DEC_ROLE_UNWINDER || f->function->role == DEC_ROLE_RESUMER;
+}
+
 /* Whether the thread is about to leave for a caller: a C++ exception, longjmp (glibc's has a part without a
  * name). */
 static bool unwinding(const struct dec_stack *s)
 {
     size_t n = s->frames.n;
 
-    return s->frames.at[n - 1].function->role == DEC_ROLE_UNWINDER ||
-           (n > 1 && s->frames.at[n - 2].function->role == DEC_ROLE_UNWINDER);
+    return is_unwinder(&s->frames.at[n - 1]) || (n > 1 && is_unwinder(&s->frames.at[n - 2]));
 }
 
 /* Leaves all frames above index i, and that one too if it `returns`. A landing pad may stand right behind the
@@ -114,6 +118,42 @@ static int unwind_to(struct dec_stack *s, size_t i, bool returns)
         stk_pop(s, flags);
     }
     return 0;
+}
+
+/* Index of the caller that the unwinder leaves for, in `function`; -1: it is not known. */
+static long landing_frame(const struct dec_stack *s, const struct dec_function *function)
+{
+    size_t unwinder = s->frames.n - 1;
+
+    if (!is_unwinder(&s->frames.at[unwinder]))
+        unwinder--;
+    if (s->frames.at[unwinder].function->role == DEC_ROLE_RESUMER && unwinder > 0)
+        unwinder--;
+    return stk_find_function(s, unwinder, function);
+}
+
+/* A landing pad at the beginning of a function's cold part, which has a symbol of its own. */
+static bool lands_in_part(const struct dec_stack *s, const struct dec_function *function)
+{
+    long i = is_unwinder(&s->frames.at[s->frames.n - 1]) ? landing_frame(s, function) : -1;
+
+    return i >= 0 && s->frames.at[i].function != function;
+}
+
+/* Leaves an unwinder for an address. 1: done, 0: none of the known callers is there, -1: no memory. */
+static int land(struct dec_stack *s, uint64_t address)
+{
+    const struct dec_function *function = stk_function(s, address);
+    long i;
+
+    if (!function)
+        return -1;
+    if (is_entry(function, address) && !lands_in_part(s, function))
+        return 0;
+    i = landing_frame(s, function);
+    if (i < 0)
+        return 0;
+    return unwind_to(s, (size_t)i, false) ? -1 : 1;
 }
 
 /* A return to the first instruction of a function: a retpoline, or the first switch to a new stack. */
@@ -203,6 +243,7 @@ static int return_unmatched(struct dec_stack *s, uint64_t address)
 int stk_return(struct dec_stack *s, const struct dec_event *e)
 {
     struct frame *top;
+    int done;
     long i;
 
     if (ensure_base(s, e))
@@ -213,10 +254,13 @@ int stk_return(struct dec_stack *s, const struct dec_event *e)
             stk_pop(s, 0);
         return 0;
     }
-    if (top->ret == e->to) {
+    if (top->ret == e->to && top->function->role != DEC_ROLE_RESUMER) {
         stk_pop(s, 0);
         return 0;
     }
+    done = unwinding(s) ? land(s, e->to) : 0;
+    if (done)
+        return done < 0 ? -1 : 0;
     i = stk_find_return(s, e->to);
     return i >= 0 ? unwind_to(s, (size_t)i, true) : return_unmatched(s, e->to);
 }
@@ -224,9 +268,12 @@ int stk_return(struct dec_stack *s, const struct dec_event *e)
 /* An indirect jump into the middle of another function: longjmp, a stack switched by a jump. */
 static int jump_far_off(struct dec_stack *s, const struct dec_event *e, const struct dec_function *function)
 {
-    long i = stk_find_return(s, e->to);
-    int done;
+    int done = unwinding(s) ? land(s, e->to) : 0;
+    long i;
 
+    if (done)
+        return done < 0 ? -1 : 0;
+    i = stk_find_return(s, e->to);
     if (i >= 0)
         return unwind_to(s, (size_t)i, true);
     done = stk_unpark(s, e->to);
@@ -253,7 +300,7 @@ int stk_jump(struct dec_stack *s, const struct dec_event *e)
         return -1;
     if (function->family == top->function->family || function->role == DEC_ROLE_RETURN_THUNK)
         return 0;
-    if (is_entry(function, e->to))
+    if (is_entry(function, e->to) && !((e->flags & DEC_INDIRECT) && lands_in_part(s, function)))
         return stk_tail(s, function);
     return e->flags & DEC_INDIRECT ? jump_far_off(s, e, function) : 0;
 }

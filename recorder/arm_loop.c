@@ -126,15 +126,18 @@ static void close_triggers(struct arm *arm)
 int arm_run(struct arm *arm, struct st_error *err)
 {
     struct st_error late = {0};
+    bool go_on;
     int rc = 0;
 
     while (!rc && !arm->finish)
         rc = rec_loop_turn(arm->loop, err);
     arm_detach(arm);
-    close_triggers(arm);
     /* The target is free again; what was written is still decoded, also after an error. */
-    while (arm->jobs && rec_jobs_busy(arm->jobs))
-        if (rec_loop_turn(arm->loop, &late) < 0)
-            break;
+    go_on = !arm->jobs || !rec_jobs_go(arm->jobs, &late);
+    close_triggers(arm);
+    while (go_on && arm->jobs && rec_jobs_busy(arm->jobs))
+        go_on = rec_loop_turn(arm->loop, &late) >= 0;
+    if (!go_on && late.code)
+        st_log_warn("%s", late.text);
     return rc;
 }

@@ -139,6 +139,10 @@ static int check(const struct arm_options *o, struct st_error *err)
         fcntl((int)o->ready_fd, F_SETFD, FD_CLOEXEC);
     if (!*o->prefix)
         return st_fail(err, ST_EUSAGE, "-o: the prefix of the files is empty");
+    if (o->prefix[strlen(o->prefix) - 1] == '/') {
+        st_fail(err, ST_EUSAGE, "-o: '%s' is a folder: the files need a name", o->prefix);
+        return st_hint(err, "write it as -o %sstalltrap", o->prefix);
+    }
     return 0;
 }
 

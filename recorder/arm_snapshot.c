@@ -177,6 +177,8 @@ static bool enough(const struct arm *arm)
 
 int arm_take(struct arm *arm, struct st_error *err)
 {
+    int rc;
+
     if (capture_and_write(arm, err)) {
         answer_snap(arm, NULL, err);
         st_log_error("arm", err);
@@ -185,8 +187,11 @@ int arm_take(struct arm *arm, struct st_error *err)
     if (enough(arm))
         arm->finish = true;
     arm->cause.reason = ARM_NONE;
-    if (arm->finish || !arm->options.triggers)
-        return 0;
+    if (arm->finish)
+        return 0; /* arm_run() goes on with the jobs: first the target is let go */
+    rc = rec_jobs_go(arm->jobs, err);
+    if (rc || !arm->options.triggers)
+        return rc;
     return trg_hold(arm->options.triggers, arm->options.cooldown, err);
 }
 

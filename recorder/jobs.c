@@ -24,7 +24,9 @@ struct rec_jobs {
 
     struct rec_jobs_config config;
 
-    ST_VEC(struct job *) queue; /* the first one is under way */
+    ST_VEC(struct job *) queue;
+
+    bool under_way; /* the first one */
 
     struct rec_child child;
 
@@ -108,7 +110,8 @@ static int job_done(struct rec_jobs *q, struct st_error *err)
     free_job(q->queue.at[0]);
     q->action = 0;
     memmove(q->queue.at, q->queue.at + 1, --q->queue.n * sizeof(q->queue.at[0]));
-    return q->queue.n ? next_step(q, err) : 0;
+    q->under_way = q->queue.n > 0;
+    return q->under_way ? next_step(q, err) : 0;
 }
 
 static void describe_status(int status, char *text, size_t size)
@@ -234,7 +237,15 @@ int rec_jobs_add(struct rec_jobs *q, const char *data, const char *db, const cha
         free_job(j);
         return st_nomem(err, "the queue of snapshots");
     }
-    return q->queue.n == 1 ? next_step(q, err) : 0;
+    return 0;
+}
+
+int rec_jobs_go(struct rec_jobs *q, struct st_error *err)
+{
+    if (q->under_way || !q->queue.n)
+        return 0;
+    q->under_way = true;
+    return next_step(q, err);
 }
 
 void rec_jobs_close(struct rec_jobs *q)

@@ -22,10 +22,15 @@ struct rec_jobs_config {
 int rec_jobs_open(int loop, const struct rec_jobs_config *config, struct rec_jobs **jobs,
                   struct st_error *err);
 
-/* Queues the snapshot `data` for `db` (paths, copied). `reason` is STALLTRAP_REASON of the actions. */
+/* Queues the snapshot `data` for `db` (paths, copied). `reason` is STALLTRAP_REASON of the actions.
+ * ST_ENOMEM. */
 int rec_jobs_add(struct rec_jobs *jobs, const char *data, const char *db, const char *reason,
                  struct st_error *err);
 
+/* Begins with what is queued, unless it is under way already. */
+int rec_jobs_go(struct rec_jobs *jobs, struct st_error *err);
+
+/* Whether anything is queued or under way. */
 bool rec_jobs_busy(const struct rec_jobs *jobs);
 
 /* Ends what runs, forgets what waits, frees. NULL is allowed. */

@@ -83,7 +83,9 @@ static void open_kernel(struct rec_sideband *sb, const rec_cpu_list *cpus)
     struct st_error err = {0};
 
     rec_perf_dummy(&attr);
-    attr.ksymbol = attr.text_poke = 1;
+    /* Not ksymbol: the code of BPF programs is in the snapshot's kcore and kallsyms, and perf drops the kcore
+     * mapping that holds an address when a record says that the symbol there went. */
+    attr.text_poke = 1;
     if (rec_group_open(group, &attr, cpus, STATE_RING, STATE_RING / 2, &err) ||
         rec_group_add(group, -1, "watch the kernel's code", &err)) {
         rec_group_close(group, -1);

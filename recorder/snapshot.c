@@ -170,10 +170,8 @@ static int write_sideband(struct snap *s, const struct rec_stored *list, size_t 
     while (!rc && (i < n || k < c->switches.n)) {
         if (k < c->switches.n && (i == n || c->switches.at[k].time < list[i].time))
             rc = write_switch(s, &c->switches.at[k++], err);
-        else if (snap_keeps_symbol(list, n, i))
-            rc = write_stored(s, list[i++].record, err);
         else
-            i++;
+            rc = write_stored(s, list[i++].record, err);
     }
     return rc;
 }

@@ -68,10 +68,6 @@ int snap_write_records(struct snap *s, struct st_error *err);
  * PERF_CONTEXT_* marks. Returns its length; 0 for other records. */
 size_t snap_sample_chain(const struct perf_event_header *record, const uint64_t **chain);
 
-/* Whether record i of the sorted list is worth writing: of code that came and is still there everybody knows
- * from kallsyms and kcore (perf would look for it elsewhere); of code that went nobody does. */
-bool snap_keeps_symbol(const struct rec_stored *list, size_t n, size_t i);
-
 /* snapshot_files.c: the build ids of the files, for the header. */
 int snap_write_build_ids(struct snap *s, const struct rec_stored *list, size_t n, struct st_error *err);
 

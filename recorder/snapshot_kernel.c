@@ -17,34 +17,6 @@ bool snap_wants_kernel(const struct rec_snapshot *in)
     return !attr.exclude_kernel && !rec_kcore_probe(NULL);
 }
 
-/* PERF_RECORD_KSYMBOL; the name follows. */
-struct ksymbol_record {
-    struct perf_event_header header;
-
-    uint64_t addr;
-
-    uint32_t len;
-
-    uint16_t ksym_type, flags;
-};
-
-bool snap_keeps_symbol(const struct rec_stored *list, size_t n, size_t i)
-{
-    const struct ksymbol_record *r = (const void *)list[i].record;
-
-    if (r->header.type != PERF_RECORD_KSYMBOL || r->header.size < sizeof(*r) ||
-        r->flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER)
-        return true;
-    while (++i < n) {
-        const struct ksymbol_record *later = (const void *)list[i].record;
-
-        if (later->header.type == PERF_RECORD_KSYMBOL && later->header.size >= sizeof(*later) &&
-            later->addr == r->addr)
-            return later->flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER;
-    }
-    return false;
-}
-
 /* As perf makes it (tools/perf/util/synthetic-events.c): of no process, named after the symbol whose address
  * tells where the kernel was loaded. */
 static int write_map(struct snap *s, const struct rec_kernel_text *text, struct st_error *err)

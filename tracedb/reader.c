@@ -61,7 +61,9 @@ static int check_file(const char *path, struct st_error *err)
     if (fd < 0)
         return st_fail_errno(err, ST_EFAIL, "cannot open '%s'", path);
     close(fd);
-    return S_ISREG(st.st_mode) && !st.st_size ? st_fail(err, ST_EBADFILE, "'%s' is empty", path) : 0;
+    if (!S_ISREG(st.st_mode)) /* SQLite would wait for a pipe's other end */
+        return st_fail(err, ST_EBADFILE, "'%s' is no regular file", path);
+    return st.st_size ? 0 : st_fail(err, ST_EBADFILE, "'%s' is empty", path);
 }
 
 int tdb_open(const char *path, sqlite3 **db, struct st_error *err)

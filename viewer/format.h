@@ -10,17 +10,21 @@
 enum vw_format {
     VW_TABLE, /* for people: columns aligned, numbers to the right, cut to the width, unprintable bytes
                  escaped */
-    VW_CSV,   /* RFC 4180 with a header line; NULL is empty */
+    VW_CSV,   /* RFC 4180 with a header line; NULL is empty; blobs as hexadecimal text */
     VW_JSON,  /* an array of objects; blobs as hexadecimal text; bytes that are no UTF-8 become U+FFFD */
 };
 
 /* --format's callback (st_opt_fn; `to` is an enum vw_format *). ST_EUSAGE names the formats. */
 int vw_parse_format(void *to, const char *text, struct st_error *err);
 
+/* For people: columns whose names end in _ns are shown as durations, the ending left out. VW_TABLE only. */
+enum vw_durations { VW_NANOSECONDS, VW_DURATIONS };
+
 /* Steps the statement to its end and prints every row to `out`. `width`: of the terminal in columns for
  * VW_TABLE, 0 for unlimited. Returns the number of rows, ST_EFAIL with SQLite's message when a step fails (an
  * interrupt included) or the output cannot be written, ST_ENOMEM. What was printed before stays printed. */
-long vw_print_rows(sqlite3_stmt *stmt, enum vw_format format, FILE *out, int width, struct st_error *err);
+long vw_print_rows(sqlite3_stmt *stmt, enum vw_format format, enum vw_durations durations, FILE *out,
+                   int width, struct st_error *err);
 
 /* Columns of the terminal behind `out`, or 0 when it is none. $COLUMNS goes first. */
 int vw_terminal_width(FILE *out);

@@ -45,10 +45,13 @@ long vw_print_csv(sqlite3_stmt *stmt, FILE *out, struct st_error *err)
     fputc('\n', out);
     while ((more = vw_step(stmt, err)) == 1) {
         for (int i = 0; i < columns; i++) {
-            const char *text = (const char *)sqlite3_column_text(stmt, i);
+            int type = sqlite3_column_type(stmt, i);
+            const char *text = type == SQLITE_BLOB ? NULL : (const char *)sqlite3_column_text(stmt, i);
 
             fputs(i ? "," : "", out);
-            if (text)
+            if (type == SQLITE_BLOB)
+                vw_put_blob(stmt, i, out);
+            else if (text)
                 put_field(out, text, terminal);
         }
         fputc('\n', out);

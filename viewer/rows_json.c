@@ -37,14 +37,6 @@ void vw_json_string(FILE *out, const char *text, size_t n)
     fputc('"', out);
 }
 
-static void put_blob(FILE *out, const unsigned char *bytes, int n)
-{
-    fputc('"', out);
-    for (int i = 0; i < n; i++)
-        fprintf(out, "%02x", bytes[i]);
-    fputc('"', out);
-}
-
 static void put_value(sqlite3_stmt *stmt, int column, FILE *out)
 {
     double number;
@@ -65,7 +57,9 @@ static void put_value(sqlite3_stmt *stmt, int column, FILE *out)
                        (size_t)sqlite3_column_bytes(stmt, column));
         break;
     case SQLITE_BLOB:
-        put_blob(out, sqlite3_column_blob(stmt, column), sqlite3_column_bytes(stmt, column));
+        fputc('"', out);
+        vw_put_blob(stmt, column, out);
+        fputc('"', out);
         break;
     default:
         fputs("null", out);

@@ -40,17 +40,19 @@ static int each_row(sqlite3 *db, const char *sql, int64_t a, int64_t b, row_fn *
     return step == SQLITE_DONE ? rows : failed(db, err);
 }
 
-static int64_t one_number(sqlite3 *db, const char *sql, int64_t otherwise)
+/* The numbers of a statement's only row; 0 for NULL. */
+static int read_numbers(sqlite3 *db, const char *sql, int64_t *numbers, struct st_error *err)
 {
     sqlite3_stmt *stmt;
-    int64_t n = otherwise;
+    int step;
 
     if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL))
-        return otherwise;
-    if (sqlite3_step(stmt) == SQLITE_ROW && sqlite3_column_type(stmt, 0) != SQLITE_NULL)
-        n = sqlite3_column_int64(stmt, 0);
+        return failed(db, err);
+    step = sqlite3_step(stmt);
+    for (int i = 0; step == SQLITE_ROW && i < sqlite3_column_count(stmt); i++)
+        numbers[i] = sqlite3_column_int64(stmt, i);
     sqlite3_finalize(stmt);
-    return n;
+    return step == SQLITE_ROW ? 0 : failed(db, err);
 }
 
 struct stall {
@@ -84,8 +86,10 @@ static void print_head(sqlite3_stmt *stmt, FILE *out, struct stall *s)
     safe_column(stmt, 10, b, sizeof(b));
     if (*a || *b)
         fprintf(out, "  where     %s%s%s%s\n", *b ? "system call " : "", b, *a ? (*b ? ", " : "") : "", a);
-    safe_column(stmt, 11, a, sizeof(a));
-    fprintf(out, "  woken by  %s\n", *a ? a : "nobody yet");
+    if (!strcmp(a, "runnable"))
+        fprintf(out, "  woken by  nobody: it was ready to run all the time\n");
+    else
+        fprintf(out, "  woken by  %s\n", *safe_column(stmt, 11, a, sizeof(a)) ? a : "nobody yet");
 }
 
 static int read_head(sqlite3 *db, int64_t id, FILE *out, struct stall *s, struct st_error *err)
@@ -127,7 +131,7 @@ static const char frames_sql[] = "SELECT coalesce(s.name, printf('0x%x', k.addre
 static const char open_calls_sql[] =
     "WITH RECURSIVE up(id) AS (SELECT * FROM (SELECT id FROM call WHERE thread_id = ?1 AND start_ns <= ?2 "
     "AND "
-    "start_ns + duration_ns >= ?2 ORDER BY depth DESC, start_ns DESC LIMIT 1) UNION ALL SELECT c.parent_id "
+    "start_ns + duration_ns >= ?2 ORDER BY depth DESC, start_ns DESC LIMIT 1) UNION SELECT c.parent_id "
     "FROM up JOIN call c ON c.id = up.id "
     "WHERE c.parent_id IS NOT NULL) SELECT s.name FROM up JOIN call c ON c.id = up.id JOIN symbol s ON s.id "
     "= c.symbol_id "
@@ -212,34 +216,39 @@ static const char last_calls_sql[] =
     "c.duration_ns <= ?2 AND NOT m.kernel "
     "AND s.name NOT LIKE '%@plt' ORDER BY c.start_ns DESC LIMIT 8) ORDER BY start_ns";
 
-static int no_stall(sqlite3 *db, FILE *out)
+static int no_stall(sqlite3 *db, FILE *out, struct st_error *err)
 {
+    int64_t holds[3];
     char calls[32], span[32];
+    int rc = read_numbers(db,
+                          "SELECT count(*), (SELECT count(*) FROM thread), max(start_ns + duration_ns) - "
+                          "min(start_ns) FROM call",
+                          holds, err);
 
+    if (rc)
+        return rc;
     fprintf(out, "No stall: this snapshot was not taken by a trigger.\n");
     fprintf(
         out,
         "  It holds %s calls of %lld threads in %s. `report TRACE.db top` lists the functions, `view` shows "
         "the timeline.\n",
-        st_format_count((uint64_t)one_number(db, "SELECT count(*) FROM call", 0), calls, sizeof(calls)),
-        (long long)one_number(db, "SELECT count(*) FROM thread", 0),
-        st_format_duration(one_number(db, "SELECT max(start_ns + duration_ns) - min(start_ns) FROM call", 0),
-                           span, sizeof(span)));
+        st_format_count((uint64_t)holds[0], calls, sizeof(calls)), (long long)holds[1],
+        st_format_duration(holds[2], span, sizeof(span)));
     return 0;
 }
 
 int vw_report_why(sqlite3 *db, int64_t id, FILE *out, struct st_error *err)
 {
     struct stall s;
-    int rc;
+    int rc = 0;
 
     if (!id)
-        id = one_number(db,
-                        "SELECT coalesce((SELECT value FROM meta WHERE key = 'trigger_stall_id'), "
-                        "(SELECT id FROM stall ORDER BY duration_ns DESC LIMIT 1))",
-                        0);
-    if (!id)
-        return no_stall(db, out);
+        rc = read_numbers(db,
+                          "SELECT coalesce((SELECT value FROM meta WHERE key = 'trigger_stall_id'), "
+                          "(SELECT id FROM stall ORDER BY duration_ns DESC LIMIT 1))",
+                          &id, err);
+    if (rc || !id)
+        return rc ? rc : no_stall(db, out, err);
     rc = read_head(db, id, out, &s, err);
     if (!rc)
         rc = print_paths(db, &s, out, err);

@@ -15,12 +15,16 @@ finish() {
         kill -KILL "$pid" 2>/dev/null
         wait "$pid" 2>/dev/null
     done
+    for pid in $(pgrep -x arm_target); do # commands that outlived their arm
+        case $(readlink "/proc/$pid/cwd") in "$work"*) kill -KILL "$pid" ;; esac
+    done
     cd /
     rm -rf "$work"
 }
 trap finish EXIT
 
-cc -O1 -g -D_GNU_SOURCE -pthread -Wl,--build-id "$SOURCE/tests/cli/arm_target.c" -o "$work/arm_target" || exit 1
+# Static: to step through a dynamic linker takes seconds on a busy machine.
+cc -O1 -g -D_GNU_SOURCE -pthread -static -Wl,--build-id "$SOURCE/tests/cli/arm_target.c" -o "$work/arm_target" || exit 1
 
 # run NAME: says what is tested now
 run() {
@@ -73,11 +77,11 @@ wait_arm() {
     status=$?
 }
 
-# wait_for WHAT COMMAND...: up to 20 s
+# wait_for WHAT COMMAND...: up to 60 s
 wait_for() {
     local what=$1 i
     shift
-    for ((i = 0; i < 200; i++)); do
+    for ((i = 0; i < 600; i++)); do
         "$@" && return 0
         sleep 0.1
     done
@@ -102,6 +106,16 @@ perf_reads() {
     is "perf script's trace errors in $1" 0 "$(grep -c 'trace error' perf.calls)"
     perf report --dump -f -i "$1" >perf.dump 2>perf.err || fail "perf report --dump -i $1 fails"
     is "perf report's complaints about $1" "" "$(grep -v '^# To display the perf.data header info' perf.err | grep . | head -3)"
+}
+
+# perf_events FILE N: it has N events, and each says what perf needs: else perf looks for a map of the kernel, or takes the records of
+# one for those of another
+perf_events() {
+    perf evlist -v -i "$1" >perf.events 2>perf.err || fail "perf evlist -i $1 fails"
+    is "events of $1" "$2" "$(wc -l <perf.events)"
+    is "events of $1 that are not of user code only" "" "$(grep -v 'exclude_kernel: 1' perf.events)"
+    is "events of $1 whose records carry no id, time and thread" "" \
+        "$(grep -Ev 'sample_type: [^,]*TID\|TIME\|[^,]*IDENTIFIER.*sample_id_all: 1' perf.events)"
 }
 
 summary() {

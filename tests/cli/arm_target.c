@@ -1,17 +1,27 @@
 /* What the arm tests record: a program that calls known functions and waits in known ways.
+ *
  * Usage: arm_target MODE [MS [TIMES]]
- *   idle   sleeps for MS again and again (an idle wait: no stall)
- *   block  reads from a socket into which another thread writes after MS (a stall of MS), TIMES times, then
- * idles hang   reads from a socket into which nobody writes end    calls its functions TIMES times, sleeping
- * MS in between, and exits with status 7 jit    calls a function that it wrote into anonymous memory and
- * named in /tmp/perf-PID.map, every MS */
+ * - idle: sleeps for MS again and again (an idle wait: no stall)
+ * - block: reads from a socket into which another thread writes after MS (a stall of MS), TIMES times, then
+ * idles
+ * - hang: reads from a socket into which nobody writes
+ * - end: calls its functions TIMES times, sleeping MS in between, and exits with status 7
+ * - rounds: TIMES times waits of MS, new threads, a child that execs, and a signal, with a line about each;
+ * exits with status 9
+ * - jit: calls a function that it wrote into anonymous memory and named in /tmp/perf-PID.map, every MS */
+#include <errno.h>
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static int ends[2];
@@ -81,6 +91,82 @@ static void hang(void)
         exit(1);
 }
 
+static volatile sig_atomic_t signals;
+
+static void count_signal(int signal)
+{
+    signals += signal == SIGUSR1;
+}
+
+static void *count_thread(void *count)
+{
+    __atomic_fetch_add((unsigned *)count, 1, __ATOMIC_SEQ_CST);
+    return NULL;
+}
+
+static unsigned run_threads(void)
+{
+    pthread_t threads[4];
+    unsigned count = 0;
+
+    for (int i = 0; i < 4; i++)
+        if (pthread_create(&threads[i], NULL, count_thread, &count))
+            exit(1);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    return count;
+}
+
+/* The exit status of this program, run anew. */
+static int run_child(void)
+{
+    int status;
+    pid_t pid = fork();
+
+    if (!pid) {
+        execl("/proc/self/exe", "arm_target", "end", "1", "1", (char *)NULL);
+        _exit(1);
+    }
+    return waitpid(pid, &status, 0) == pid ? status : -1;
+}
+
+/* How many waits with a time-out ended in another way than by it. */
+static int wait_for_nothing(void)
+{
+    struct timespec t = {.tv_nsec = pause_us * 1000l};
+    struct pollfd p = {.fd = ends[0], .events = POLLIN};
+    struct timeval v = {.tv_usec = pause_us};
+    struct epoll_event event;
+    int ep = epoll_create1(0), ms = (int)pause_us / 1000, bad;
+    char byte;
+
+    setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &v, sizeof(v));
+    bad = epoll_wait(ep, &event, 1, ms) != 0;
+    bad += poll(&p, 1, ms) != 0;
+    bad += nanosleep(&t, NULL) != 0;
+    bad += recv(ends[0], &byte, 1, 0) >= 0 || errno != EAGAIN;
+    close(ep);
+    return bad;
+}
+
+static void rounds(unsigned times)
+{
+    struct sigaction action = {.sa_handler = count_signal, .sa_flags = SA_RESTART};
+
+    sigaction(SIGUSR1, &action, NULL);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (unsigned i = 0; i < times; i++) {
+        int bad = wait_for_nothing();
+        unsigned threads = run_threads();
+        int status = run_child();
+
+        raise(SIGUSR1);
+        printf("round %u: %d bad waits, %u threads, child's status 0x%x, %d signals\n", i, bad, threads,
+               (unsigned)status, (int)signals);
+    }
+    exit(9);
+}
+
 /* As JIT compilers do for perf. */
 static void name_jit(void *at)
 {
@@ -128,6 +214,8 @@ int main(int argc, char **argv)
         block(times);
     else if (!strcmp(mode, "hang"))
         hang();
+    else if (!strcmp(mode, "rounds"))
+        rounds(times);
     else if (!strcmp(mode, "jit"))
         jit();
     else if (!strcmp(mode, "end")) {

@@ -8,3 +8,6 @@ endfunction()
 foreach(kind lock fsync fsync_fuse slowsend nagle busy idle forever)
   st_cli_test(stalls.${kind} stalls.sh ${kind})
 endforeach()
+
+# Damaged and hostile databases are read by the sanitized build too, which runs the tests of the labels unit and golden.
+set_property(TEST cli_query APPEND PROPERTY LABELS golden)

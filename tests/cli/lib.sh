@@ -11,8 +11,8 @@ go_first() { # "$@"
         setsid --wait bash "$self" "$@"
         exit
     fi
-    [ ! -e /proc/self/autogroup ] || echo -15 >/proc/self/autogroup
-    renice -n -15 -p $$ >/dev/null
+    [ ! -w /proc/self/autogroup ] || echo -15 2>/dev/null >/proc/self/autogroup
+    renice -n -15 -p $$ >/dev/null 2>&1
 }
 
 programs=$BUILD/tests/workloads

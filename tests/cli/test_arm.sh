@@ -13,6 +13,17 @@ is "calls of target_leaf that perf decodes" 20 "$(grep -c '=> .* target_leaf+0x0
 is "the first thing that ran" 1 "$(grep 'branches' perf.calls | head -1 | grep -c '_start+0x0')"
 no_leftovers
 
+run "perf has nothing to complain of in the snapshot of a program with all that dynamic linking does"
+"$STALLTRAP" arm --source step --no-decode -o nest -- "$BUILD/tests/workloads/nest" >out 2>err
+is "exit status" 0 $?
+perf_reads nest.1.data
+perf_events nest.1.data 5
+perf script --itrace=cr -i nest.1.data >perf.calls 2>perf.err || fail "perf script --itrace=cr fails"
+is "its complaints" "" "$(cat perf.err)"
+[ "$(grep -c ' => ' perf.calls)" -gt 1000 ] || fail "perf finds hardly any call"
+perf report -D -i nest.1.data >perf.dump 2>perf.err || fail "perf report -D fails"
+is "its complaints" "" "$(cat perf.err)"
+
 run "numbers go on after the highest, nothing is overwritten"
 echo mine >cmd.7.db
 "$STALLTRAP" arm --source step --no-decode -o cmd -- ./arm_target end 1 1 >out 2>err

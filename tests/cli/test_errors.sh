@@ -35,9 +35,11 @@ try 2 'one target only' --source step -p "$target" --comm arm_target
 
 run "triggers with mistakes in them"
 try 2 "off.?cpu" --source step -p "$target" --on 'offcup>20ms'
-has "the place" '^ *\^' err
+has "the place" '^  \^\^\^\^\^\^$' err
 has "the nearest word" "did you mean .offcpu" err
-try 2 "unit" --source step -p "$target" --on 'offcpu>20'
+try 2 "a threshold needs a unit" --source step -p "$target" --on 'offcpu>20'
+has "the place" '^         \^\^$' err
+has "what to write" "did you mean '20ms'" err
 try 2 "" --source step -p "$target" --on ''
 
 run "options with mistakes in them"
@@ -59,6 +61,7 @@ run "output that cannot be written"
 try 1 "cannot look for earlier snapshots in '/no/such/folder/'" --source step -p "$target" -o /no/such/folder/x
 try 1 "cannot create a file for '/proc/x.1.data'" --source step -p "$target" -o /proc/x
 try 2 "the prefix of the files is empty" --source step -p "$target" -o ''
+try 2 "'/tmp/' is a folder: the files need a name" --source step -p "$target" -o /tmp/
 
 run "a full disk: the recording goes on, nothing half-written stays, the exit status tells"
 mkdir full

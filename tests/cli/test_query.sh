@@ -1,64 +1,112 @@
 #!/bin/bash
-# The database of a real recording: sound, the same each time it is made, and every view is valid JSON with the columns that are
-# promised. Hostile names (a program whose name holds escape sequences) come out harmless.
+# query, report and view on what is no trace database, or one made to harm them: a clear message and the right exit status, nothing
+# written, nothing unprintable, no endless loop. What query prints is what the database holds.
 set -u
 . "$SOURCE/tests/cli/lib.sh"
 
-start_forwarder --stall lock:40:100 --load-connections 2 --load-rate 1000000
-start_arm --source step -p $forwarder --on 'offcpu>20ms' -o x
-kill -USR1 $forwarder
-end_of $arm 120 arm
-[ $status -eq 0 ] || fail "arm ends with $status" arm.out arm.err
-kill -TERM $forwarder
-bash "$SOURCE/tests/golden/check_db.sh" x.1.db || fail "the database breaks a rule"
-
-check_view() { # NAME COLUMN...
-    local view=$1
-    shift
-    "$STALLTRAP" query x.1.db "SELECT * FROM $view" --format json >"$view.json" || fail "query of $view ends with $?"
-    python3 - "$view.json" "$(sqlite3 x.1.db "SELECT count(*) FROM $view")" "$@" <<'END' || fail "the JSON of $view is wrong"
-import json, sys
-rows = json.load(open(sys.argv[1], encoding="utf-8"))
-if len(rows) != int(sys.argv[2]):
-    sys.exit(f"{len(rows)} rows, expected {sys.argv[2]}")
-for row in rows:
-    if list(row) != sys.argv[3:]:
-        sys.exit(f"columns {list(row)}")
-END
-    [ "$(stat -c %s "$view.json")" -gt 20 ] || fail "$view is empty"
+make_db() { # FILE [SQL-FILE]
+    { echo "PRAGMA application_id = 0x73746c74; PRAGMA user_version = 1;"; cat "$SOURCE/tracedb/schema.sql" "${@:2}" "$SOURCE/tracedb/indexes.sql"; } |
+        sqlite3 -batch "$1" >/dev/null || fail "sqlite3 cannot make $1"
 }
-check_view calls id thread_id tid thread function module depth parent_id start_ns end_ns duration_ns self_ns kernel flags
-check_view threads id pid tid name process calls start_ns end_ns
-check_view functions function module kernel calls total_ns self_ns min_ns max_ns
-check_view stalls id trigger thread_id tid thread kind start_ns end_ns duration_ns threshold_ns state syscall waker reason
-check_view gaps id thread_id cpu start_ns end_ns reason detail
-[ "$(sql x.1.db "SELECT count(*) FROM stalls JOIN meta ON key = 'trigger_stall_id' AND value = id")" = 1 ] || fail "no stall is the one that fired"
-[ "$(sql x.1.db 'PRAGMA user_version')" -ge 1 ] || fail "no schema version"
-[ "$(sql x.1.db 'SELECT count(*) FROM calls WHERE start_ns IS NULL OR end_ns IS NULL')" = 0 ] || fail "a call without a time"
-[ "$(sql x.1.db 'SELECT min(start_ns) >= 0 FROM (SELECT start_ns FROM calls UNION ALL SELECT start_ns FROM stalls UNION ALL SELECT start_ns FROM gaps)')" = 1 ] ||
-    fail "times before 0"
 
-content() { # DB: everything but when and how fast it was made
-    sqlite3 -readonly "$1" .dump | grep -v "INSERT INTO meta VALUES('decode"
+# try STATUS MESSAGE ARG...: stalltrap ends so, with the message on stderr and nothing on stdout
+try() {
+    local expected=$1 message=$2 status
+    shift 2
+    timeout 60 "$STALLTRAP" "$@" >out 2>err
+    status=$?
+    [ $status -eq "$expected" ] || fail "$* ends with $status, expected $expected" out err
+    grep -qF -e "$message" err || fail "$*: no message '$message'" out err
+    [ ! -s out ] || fail "$*: it prints something" out
 }
-for n in 1 2; do
-    "$STALLTRAP" decode x.1.data -o again.$n.db >/dev/null || fail "decode ends with $?"
-    content again.$n.db >again.$n.sql
-done
-content x.1.db >first.sql
-cmp again.1.sql again.2.sql || fail "decoded twice, the databases differ"
-cmp first.sql again.1.sql || fail "arm's database is not that of decode"
 
-hostile=$'a\e[31m\a\rb'
-cp "$(type -P true)" "$hostile"
-"$STALLTRAP" arm --source step -o h -- "./$hostile" >h.out 2>h.err || fail "arm of a hostile name ends with $?" h.err
-"$STALLTRAP" decode h.1.data --dump calls >h.dump || fail "decode --dump ends with $?"
-"$STALLTRAP" report h.1.db >h.report || fail "report ends with $?"
-"$STALLTRAP" view h.1.db >h.view || fail "view ends with $?"
-"$STALLTRAP" query h.1.db 'SELECT DISTINCT thread, module FROM calls' >h.query || fail "query ends with $?"
-[ "$(sqlite3 h.1.db "SELECT count(*) FROM module WHERE name = CAST('$hostile' AS TEXT)")" = 1 ] || fail "the module's name is not in the database as it is"
-for file in h.out h.err h.dump h.report h.view h.query; do
-    [ -s $file ] || [ $file = h.report ] || fail "$file is empty"
-    LC_ALL=C grep -q $'[\001-\011\013-\037\177]' $file && fail "$file holds control characters" "$file"
+make_db good.db "$SOURCE/tests/golden/viewer/trace.sql"
+make_db hostile.db
+python3 "$SOURCE/tests/cli/hostile_db.py" hostile.db || fail "no hostile database"
+: >empty.db
+echo "not a database, but long enough to be read as one" >text.db
+head -c 6000 good.db >cut.db
+sqlite3 other.db 'CREATE TABLE x(y)'
+cp good.db newer.db && sqlite3 newer.db 'PRAGMA user_version = 99'
+cp good.db older.db && sqlite3 older.db 'PRAGMA user_version = 0'
+make_db lacking.db && sqlite3 lacking.db 'DROP VIEW calls; DROP TABLE call'
+mkdir folder.db
+mkfifo pipe
+chmod 444 good.db
+state() { ls -A | grep -vxE 'before|after|out|err|differences' && sha256sum ./*[a-z].db 2>/dev/null; }
+state >before
+
+for command in query report view export; do
+    sql=()
+    [ $command = export ] && sql=(--to chrome)
+    [ $command = query ] && sql=("SELECT * FROM calls")
+    on() { try "$1" "$2" $command "$3" "${sql[@]}"; }
+    on 1 "cannot open 'missing.db': No such file" missing.db
+    on 1 "cannot open 'folder.db': Is a directory" folder.db
+    on 1 "'pipe' is no regular file" pipe
+    on 1 "'/dev/zero' is no regular file" /dev/zero
+    on 1 "'empty.db' is empty" empty.db
+    on 1 "'text.db' is not a trace database" text.db
+    on 1 "'other.db' is an SQLite database, but not a trace database" other.db
+    on 1 "'newer.db' has schema version 99; this stalltrap knows up to version" newer.db
+    on 1 "'older.db' has schema version 0" older.db
+    on 1 "malformed" cut.db
+    on 1 "no such table: " lacking.db
+    try 2 "which trace database?" $command
+    try 2 "'--no-such'" $command good.db --no-such
+    timeout 60 "$STALLTRAP" $command good.db "${sql[@]}" >/dev/full 2>err && fail "$command: a full disk is no failure"
+    grep -q 'No space left on device' err || fail "$command: no message about the full disk" err
 done
-exit 0
+try 1 "No such file" view good.db --screen no/such/folder/file
+
+try 2 "which SQL?" query good.db
+try 2 "which SQL?" query good.db ''
+try 2 "which SQL?" query good.db ' ; -- nothing'
+try 2 "unknown format 'jsn'" query good.db 'SELECT 1' --format jsn
+grep -q "did you mean 'json'" err || fail "no nearest format" err
+try 1 "SQL: no such column: nope" query good.db 'SELECT nope'
+grep -qx '         \^' err || fail "the place is not shown" err
+try 1 "SQL: near \"calls\": syntax error" query good.db $'SELECT function\nFORM calls'
+try 1 "SQL: no such column: nope" query good.db $'SELECT \'\u00e9\u6f22\e[m\', nope'
+diff -u <(printf '  %s\n' "SELECT '"$'\u00e9\u6f22'"\\x1b[m', nope" '                    ^') <(tail -n 2 err) || fail "the caret is elsewhere"
+for write in "DELETE FROM call" "CREATE TABLE t(x)" "CREATE TEMP TABLE t(x)" "UPDATE meta SET value = 1" "PRAGMA user_version = 7" \
+    "PRAGMA journal_mode = WAL" "VACUUM" "VACUUM INTO 'copy.db'" "DROP VIEW calls" "INSERT INTO meta VALUES('a', 1)"; do
+    try 1 "read-only" query good.db "$write"
+done
+try 1 "not authorized" query good.db "ATTACH 'new.db' AS new"
+try 1 "not authorized" query good.db "SELECT load_extension('x')"
+try 1 "the query was interrupted" query good.db 'WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM a) SELECT count(*) FROM a' --timeout 50ms
+[ "$(echo 'SELECT count(*) AS n FROM threads' | "$STALLTRAP" query good.db - --format csv)" = $'n\n2' ] || fail "SQL from standard input"
+
+python3 "$SOURCE/tests/cli/check_formats.py" "$STALLTRAP" hostile.db >differences || fail "the formats are wrong" differences
+
+# Nothing ends by a signal, runs for ever or lets a control character through.
+harmless() { # ARG...
+    timeout 60 "$STALLTRAP" "$@" >out 2>err </dev/null || fail "$* ends with $?" err
+    [ -s out ] || fail "$* prints nothing"
+    LC_ALL=C grep -q $'[\001-\011\013-\037\177]' out err && fail "$*: control characters come out" out err
+    grep -qaE $'\u202e|\u2066|\u2028|\u009b' out && fail "$*: text that deceives comes out" out
+}
+for report in why "$SOURCE"/viewer/reports/*.sql; do
+    report=$(basename "$report" .sql)
+    operand=()
+    case $report in callers | latency | worst) operand=('*') ;; compare) operand=(good.db) ;; esac
+    harmless report hostile.db "$report" "${operand[@]}"
+    [ "$report" = why ] || harmless report hostile.db "$report" "${operand[@]}" --format json
+done
+for format in chrome folded speedscope svg html; do
+    harmless export hostile.db --to $format
+done
+timeout 60 "$STALLTRAP" export hostile.db --to perfetto -o hostile.pftrace || fail "export to perfetto ends with $?"
+rm hostile.pftrace
+"$STALLTRAP" view good.db --keys ";ATTACH 'new.db' AS n<Enter>;SELECT load_extension('x')<Enter>;DELETE FROM call<Enter>" >out || fail "SQL in view ends with $?"
+for id in $(sqlite3 hostile.db 'SELECT id FROM stall'); do
+    harmless report hostile.db --stall "$id"
+done
+for keys in '' '0wwwwdd' 'LLLuu' '/x<Enter>nN' ']][[t' 'gGt<Tab>K' ":i<Enter>maa'a" '0kkkjjjlll<Enter>wwss<Esc>' '<Space>?' 'liFjj<Enter>q' 'Sj<Enter>xj<Enter>ej<Enter>' '/a<Enter>HGcG<Enter>' '0<Click:20,5><DoubleClick:40,6><WheelUp:10,4><Drag:5,-3>' 'pCfMlM'; do
+    harmless view hostile.db --keys "$keys"
+    harmless view hostile.db --keys "$keys" --size 200x50 --ascii
+done
+
+state >after
+diff before after || fail "a file was changed, or one more is there"

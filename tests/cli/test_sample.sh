@@ -45,15 +45,17 @@ done
 kill -TERM $arm
 end_of $arm 30 arm
 [ "$(sql small.1.db "SELECT count(*) FROM gaps WHERE reason = 'overwritten'")" = 1 ] || fail "what was overwritten is no gap"
+# The target may be off its CPU while the rings are copied: then nothing is lost, and the next snapshot has to show it.
 start_arm --source sample --freq 10000 --ring 16M -p $busy -o twice
-for n in 1 2; do
+lost=0
+for ((n = 1; n <= 12 && lost < 1; n++)); do
     kill -USR2 $arm
     wait_for 30 test -s twice.$n.db || fail "no snapshot $n" arm.out arm.err
+    lost=$(sql twice.$n.db "SELECT count(*) FROM gaps WHERE reason = 'lost' AND detail LIKE '% samples %' AND end_ns >= start_ns")
 done
 kill -TERM $arm
 end_of $arm 30 arm
-[ "$(sql twice.2.db "SELECT count(*) FROM gaps WHERE reason = 'lost' AND detail LIKE '% samples %' AND end_ns >= start_ns")" = 1 ] ||
-    fail "what was lost while the rings were copied is no gap"
+[ "$lost" -ge 1 ] || fail "what was lost while the rings were copied is no gap"
 same_as_perf twice.2.data 100
 
 # A thousand threads: rings of CPUs, and threads that are born while armed are in them.

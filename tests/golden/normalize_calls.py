@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Compares the calls and returns that perf, `decode --dump calls` and the trace database tell of one snapshot.
+"""Compares the calls and returns that perf, `decode --dump calls` and the trace database tell of one recording.
 
-usage: normalize_calls.py dump PERF DUMP      PERF against `stalltrap decode --dump calls`
-       normalize_calls.py rows PERF TRACE.db  PERF against the calls of the database
-       normalize_calls.py perf PERF           PERF alone, normalised
+usage: normalize_calls.py dump PERF DUMP [KALLSYMS]        PERF against `stalltrap decode --dump calls`
+       normalize_calls.py gaps PERF DUMP [KALLSYMS]        the same, where gaps are allowed
+       normalize_calls.py rows PERF TRACE.db               PERF against the calls of the database
+       normalize_calls.py perf PERF                        PERF alone, normalised
 
-PERF is what `perf script --itrace=cre --ns -F event,tid,pid,cpu,time,flags,ip,addr,sym,symoff,dso` printed.
+PERF is what `perf script --itrace=cre --ns -F event,tid,pid,cpu,time,flags,ip,addr,sym,symoff,dso` printed (event, cpu
+and time may be missing; --itrace=be goes with --dump branches). KALLSYMS: the recording's, where kernel code is in it.
 Exit 0: no difference; 1: the first differences were printed; 2: an input that cannot be understood, a decoding
-error or a gap in it included.
+error or a gap in it included (mode gaps: a gap is compared).
 
 What is compared: kind, both addresses, and the function and offset at both (dump: where the branch led), in their
 order, thread by thread (the two tools interleave threads as their times fall). These rules, and no others, make the
@@ -16,23 +18,32 @@ listings comparable; test_normalize.sh tests each.
 Listing of perf:
   P1  Samples of other events than the trace's ("branches") are left out.
   P2  "tr strt" is `start`; "tr end  KIND" is `end KIND` ("tr end  async", "tr end  syscall"); KIND alone is `KIND`.
-  P3  An interrupt of the processor's is "hw int", one of an instruction "int": both are `int`.
-  P4  "sysret" is `iret`, the dump's word for every far return.
+  P3  perf tells the ways into the kernel and out of it apart, we name their classes: sysret is `iret`, "int" is `syscall`,
+      "hw int" and "tx abrt" are `int`.
+  P4  The thread of "tid 0" is one idle thread a CPU.
 Dump:
   D1  "tr-start" is `start` (its marks are left out), "tr-end+async" is `end async`; "KIND" without a target and the
       "tr-end" behind it, at the same place, are one `end KIND`.
   D2  Marks behind other kinds ("+indirect") are left out.
+  D3  "farjmp" is `jmp`.
+Gaps (mode gaps):
+  G1  An "instruction trace error" is a gap, and stands at the same place of the thread. One of "Overflow packet" is an
+      "overflow", any other none.
+  G2  Our gap "overwritten" (what a ring held before) is none that perf tells of.
+  G3  Behind a gap we tell where decoding goes on ("tr-start"); perf does not, unless tracing was off.
 Names:
   N1  A symbol's version ("memcpy@@GLIBC_2.14") is left out.
   N2  perf 6.1 names an entry of a PLT "@plt", after another entry (it counts them wrongly where some are of IFUNCs), after
-      the symbol before it ("_init+0x40"), or not at all. Where we say "NAME@plt+0x0" it may say any of these.
-  N3  "[FILE+0xOFFSET]", code without a symbol, is unknown to perf.
+      the symbol before it ("_init+0x40"), or not at all. Where we say "NAME@plt+0x0" it may say any of these (and where
+      the lazy part of an entry begins, "NAME@plt+0x6", likewise).
+  N3  "[FILE+0xOFFSET]", code without a symbol, is unknown to perf, or "_init+0xOFFSET" (the head of the PLT).
   N4  perf's C++ names have parameters or not, as the symbol's demangling goes; ours have none. Parameters are left out.
+  N5  Where KALLSYMS has several names for one address, each of them may stand for the others.
 Database (its rows, in the order of their ids, are walked as one tree a thread; a row begins with `call FUNCTION` and
 ends with `return FUNCTION`; perf's `return FUNCTION` names the function whose call it ends, not the one that holds the
 instruction, which may be a tail call's, or a part that functions share):
-  R1  Rows that no call instruction began have no `call`: call not seen (flag 1), tail call (flag 4), stand-ins such as
-      [syscall] and [signal], signal handlers (the children of [signal]), the outermost row of a thread.
+  R1  Rows that no call instruction began have no `call`: call not seen (flag 1), tail call (flag 4), the stand-ins
+      [syscall], [interrupt], [signal] and [untraced], signal handlers (the children of [signal]), the outermost row of a thread.
       So do the kernel's entries (KERNEL_ENTRIES): an interrupt, an exception or a system call began them.
   R2  Rows that no return instruction ended have no `return`: those without `call`, those with flag 2 (return not seen).
       Where the next row of the same parent has flag 4 the function ended in a tail call; the last of such a chain has the
@@ -52,15 +63,20 @@ import sqlite3
 import sys
 
 PERF_LINE = re.compile(
-    r"^\s*(?P<pid>-?\d+)/(?P<tid>-?\d+)\s+\[[-\d]+\]\s+[\d.]+:\s+(?P<event>\S+):\s+(?P<flags>\S.*?)??\s+"
+    r"^\s*(?P<pid>-?\d+)/(?P<tid>-?\d+)\s+(?:\[(?P<cpu>-?\d+)\]\s+)?(?:[\d.]+:\s+)?(?:(?P<event>\S+):\s+)?(?P<flags>[a-z].*?)??\s+"
     r"(?P<ip>[0-9a-f]+) (?P<from>.+?) \((?P<fromdso>[^()]*)\)"
     r"(?: =>\s+(?P<addr>[0-9a-f]+) (?P<to>.+?) \((?P<todso>[^()]*)\))?\s*$"
 )
-OTHER_EVENT = re.compile(r"^\s*-?\d+/-?\d+\s+\[[-\d]+\]\s+[\d.]+:\s+(?!branches:)\S+:")
+OTHER_EVENT = re.compile(r"^\s*-?\d+/-?\d+\s+(?:\[[-\d]+\]\s+)?(?:[\d.]+:\s+)?(?!branches:)[a-z]\S*:\s")
+PERF_ERROR = re.compile(r"^ instruction trace error type \d+ .*\bcpu (?P<cpu>-?\d+) .*\btid (?P<tid>-?\d+) .* code \d+: (?P<text>.*)$")
+PERF_KINDS = {
+    "call": "call", "return": "return", "jmp": "jmp", "jcc": "jcc", "syscall": "syscall", "sysret": "iret", "iret": "iret",
+    "int": "syscall", "hw int": "int", "tx abrt": "int", "async": "async", "": "",
+}  # fmt: skip
+OUR_KINDS = {"call", "return", "jmp", "jcc", "syscall", "iret", "farjmp", "int", "tr-start", "tr-end"}
 UNKNOWN = ("[unknown]", None)
 # Bytes of the longest x86 instruction.
 MAX_INSTRUCTION = 15
-KERNEL_ENTRIES = ("asm_exc_", "asm_sysvec_", "asm_common_interrupt", "asm_spurious_interrupt", "entry_SYSCALL_")
 
 Branch = collections.namedtuple("Branch", "kind source target source_name target_name")
 
@@ -85,30 +101,45 @@ def perf_place(text):
     return plain_name(name), int(offset, 16)
 
 
-def read_perf(path):
-    """tid -> branches"""
+def thread_of(tid, cpu):
+    """P4: (tid, CPU of the idle thread or None)"""
+    return int(tid), int(cpu) if int(tid) == 0 and cpu is not None else None
+
+
+def perf_kind(flags):
+    """P2, P3"""
+    words = re.sub(r"\s*\(x\)", "", flags or "").split()
+    prefix = ""
+    if words[:2] == ["tr", "strt"]:
+        return "start" if words[2:] == [] else None
+    if words[:2] == ["tr", "end"]:
+        prefix, words = "end ", words[2:]
+    kind = PERF_KINDS.get(" ".join(words))
+    return None if kind is None else (prefix + kind).strip()
+
+
+def perf_branch(m):
+    names = perf_place(m["from"]), perf_place(m["to"] or "[unknown]")
+    return Branch(perf_kind(m["flags"]), int(m["ip"], 16), int(m["addr"] or "0", 16), *names)
+
+
+def read_perf(path, gaps=False):
+    """thread -> branches"""
     threads = collections.defaultdict(list)
     with open(path, encoding="utf-8", errors="replace") as lines:
         for number, line in enumerate(lines, 1):
+            error = PERF_ERROR.match(line)
+            if error and gaps:
+                kind = "gap overflow" if error["text"] == "Overflow packet" else "gap"  # G1
+                threads[thread_of(error["tid"], error["cpu"])].append(Branch(kind, 0, 0, UNKNOWN, UNKNOWN))
+                continue
+            if not line.strip() or OTHER_EVENT.match(line):  # P1
+                continue
             m = PERF_LINE.match(line)
-            if not m or not m["event"].startswith("branches"):
-                if not line.strip() or OTHER_EVENT.match(line):  # P1
-                    continue
+            branch = perf_branch(m) if m else None
+            if not branch or branch.kind is None:
                 raise BadInput(f"{path}:{number}: not understood: {line.rstrip()}")
-            words = (m["flags"] or "").split()
-            if words[:2] == ["tr", "strt"]:  # P2
-                kind = "start"
-            elif words[:2] == ["tr", "end"]:
-                kind = " ".join(["end"] + words[2:])
-            elif words == ["hw", "int"]:  # P3
-                kind = "int"
-            elif words == ["sysret"]:  # P4
-                kind = "iret"
-            else:
-                kind = " ".join(words)
-            threads[int(m["tid"])].append(
-                Branch(kind, int(m["ip"], 16), int(m["addr"] or "0", 16), perf_place(m["from"]), perf_place(m["to"] or "[unknown]"))
-            )
+            threads[thread_of(m["tid"], m["cpu"])].append(branch)
     return threads
 
 
@@ -118,38 +149,79 @@ def dump_place(text):
     return (name, int(offset, 16)) if plus else UNKNOWN
 
 
-def read_dump(path):
-    """tid -> branches; source_name is None where the dump does not tell it"""
+def dump_branch(thread, source, target, kind, symbol):
+    """D1, D2, D3: the next branch of a thread"""
+    kind, *marks = kind.split("+")
+    if kind not in OUR_KINDS:
+        raise BadInput(f"a branch of kind '{kind}'")
+    names = (None, dump_place(symbol)) if target else (dump_place(symbol), UNKNOWN)
+    if kind == "tr-start":
+        kind = "start"
+    elif kind == "tr-end" and "async" in marks:
+        kind = "end async"
+    elif kind == "tr-end" and thread and thread[-1].source == source and not thread[-1].target:
+        kind = "end " + thread.pop().kind
+    elif kind == "tr-end":
+        kind = "end"
+    elif kind == "farjmp":
+        kind = "jmp"
+    return Branch(kind, source, target, *names)
+
+
+def read_dump(path, gaps=False):
+    """thread -> branches; source_name is None where the dump does not tell it"""
     threads = collections.defaultdict(list)
     with open(path, encoding="utf-8", errors="replace") as lines:
         for number, line in enumerate(lines, 1):
             fields = line.rstrip("\n").split(" ", 6)
-            if len(fields) != 7 or fields[5] == "gap":
+            if len(fields) != 7 or (fields[5] == "gap" and not gaps):
                 raise BadInput(f"{path}:{number}: a gap, or not a line of a dump: {line.rstrip()}")
-            _, tid, _, source, target, kind, symbol = fields
-            source, target, (kind, *marks) = int(source, 16), int(target, 16), kind.split("+")
-            thread = threads[int(tid)]
-            names = (None, dump_place(symbol)) if target else (dump_place(symbol), UNKNOWN)
-            if kind == "tr-start":  # D1
-                kind = "start"
-            elif kind == "tr-end" and "async" in marks:
-                kind = "end async"
-            elif kind == "tr-end" and thread and thread[-1].source == source and not thread[-1].target:
-                kind = "end " + thread.pop().kind
-            elif kind == "tr-end":
-                kind = "end"
-            thread.append(Branch(kind, source, target, *names))
+            _, tid, cpu, source, target, kind, symbol = fields
+            thread = threads[thread_of(tid, cpu)]
+            if kind != "gap":
+                thread.append(dump_branch(thread, int(source, 16), int(target, 16), kind, symbol))
+            else:
+                reason = symbol.partition(":")[0]
+                kind = "gap " + reason if reason in ("overflow", "overwritten") else "gap"  # G1
+                thread.append(Branch(kind, 0, 0, UNKNOWN, UNKNOWN))
     return threads
 
 
+def without_restarts(perf, ours):
+    """G2, G3: our branches without what perf does not tell of gaps"""
+    out = []
+    behind_gap = False
+    for b in ours:
+        restart = behind_gap and b.kind == "start" and (len(out) >= len(perf) or perf[len(out)].kind != "start")
+        behind_gap = b.kind.startswith("gap")
+        if b.kind != "gap overwritten" and not restart:
+            out.append(b)
+    return out
+
+
+def read_aliases(path):
+    """N5: name -> address"""
+    with open(path, encoding="utf-8", errors="replace") as lines:
+        found = [line.split() for line in lines]
+    return {words[2]: words[0] for words in found if len(words) >= 3 and words[0].strip("0")}
+
+
+aliases = {}
+KERNEL_ENTRIES = ("asm_exc_", "asm_sysvec_", "asm_common_interrupt", "asm_spurious_interrupt", "entry_SYSCALL_", "irq_entries_start",
+                  "__irqentry_text_start")
+STAND_INS = ("[syscall]", "[interrupt]", "[signal]", "[untraced]")
+
+
 def same_place(perf, ours):
-    """N2, N3"""
+    """N2, N3, N5"""
     if ours is None or perf == ours:
         return True
     name, offset = ours
-    if name.endswith("@plt") and offset == 0:
-        return perf == UNKNOWN or perf[0].endswith("@plt") or perf[1] > 0
-    return perf == UNKNOWN and name.startswith("[") and "+0x" in name
+    if name in aliases and perf[1] == offset and aliases.get(perf[0]) == aliases[name]:
+        return True
+    if name.endswith("@plt") and offset in (0, 6):
+        return perf == UNKNOWN or (perf[0].endswith("@plt") and perf[1] == offset) or (perf[0] == "_init" and perf[1] > offset)
+    return (perf == UNKNOWN or perf[0] == "_init") and name.startswith("[") and "+0x" in name
 
 
 def same_branch(perf, ours):
@@ -199,9 +271,8 @@ class Rows:
 
     def called(self, row):
         parent = self.by_id.get(row.parent_id)
-        stand_in = row.function.startswith("[") and row.module.startswith("[") and "+0x" not in row.function
         entry = row.function.startswith(KERNEL_ENTRIES)
-        return not (row.flags & 5 or stand_in or entry or parent is None or parent.function == "[signal]")
+        return not (row.flags & 5 or row.function in STAND_INS or entry or parent is None or parent.function == "[signal]")
 
     def return_of(self, row):
         head = self.head.get(row.id, row)
@@ -233,7 +304,7 @@ def same_call(perf, ours):
 def compare(perf, ours, same):
     """Number of threads with a difference; prints the first of each."""
     bad = 0
-    for tid in sorted(set(perf) | set(ours)):
+    for tid in sorted(set(perf) | set(ours), key=str):
         for i, (a, b) in enumerate(itertools.zip_longest(perf.get(tid, []), ours.get(tid, []))):
             if a is None or b is None or not same(a, b):
                 print(f"thread {tid}, number {i}:\n  perf: {a}\n  ours: {b}")
@@ -246,21 +317,30 @@ def compare(perf, ours, same):
     return bad
 
 
+def compare_dump(perf, ours):
+    return compare(perf, {tid: without_restarts(perf.get(tid, []), branches) for tid, branches in ours.items()}, same_branch)
+
+
+def run(mode, files):
+    perf = read_perf(files[0], mode == "gaps")
+    if mode in ("dump", "gaps"):
+        aliases.update(read_aliases(files[2]) if len(files) == 3 else {})
+        return 1 if compare_dump(perf, read_dump(files[1], mode == "gaps")) else 0
+    if mode == "rows":
+        calls = {tid: perf_calls(branches) for (tid, _), branches in perf.items()}
+        return 1 if compare({t: c for t, c in calls.items() if c}, Rows(files[1]).threads(), same_call) else 0
+    for (tid, _), branches in sorted(perf.items()):
+        for b in branches:
+            print(tid, b.kind, f"{b.source:x}", f"{b.target:x}", *b.source_name, *b.target_name)
+    return 0
+
+
 def main():
-    args = sys.argv[1:]
-    if len(args) < 2 or len(args) != {"dump": 3, "rows": 3, "perf": 2}.get(args[0]):
+    mode, *files = sys.argv[1:] or [""]
+    if len(files) not in {"dump": (2, 3), "gaps": (2, 3), "rows": (2,), "perf": (1,)}.get(mode, ()):
         sys.exit(__doc__)
     try:
-        perf = read_perf(args[1])
-        if args[0] == "dump":
-            return 1 if compare(perf, read_dump(args[2]), same_branch) else 0
-        if args[0] == "rows":
-            calls = {tid: perf_calls(branches) for tid, branches in perf.items()}
-            return 1 if compare({t: c for t, c in calls.items() if c}, Rows(args[2]).threads(), same_call) else 0
-        for tid, branches in sorted(perf.items()):
-            for b in branches:
-                print(tid, b.kind, f"{b.source:x}", f"{b.target:x}", *b.source_name, *b.target_name)
-        return 0
+        return run(mode, files)
     except (BadInput, OSError, sqlite3.Error) as error:
         print(f"normalize_calls.py: {error}", file=sys.stderr)
         return 2

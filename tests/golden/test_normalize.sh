@@ -3,15 +3,15 @@
 set -u
 . "$SOURCE/tests/cli/lib.sh"
 normalize=$SOURCE/tests/golden/normalize_calls.py
-passed=0
+cases=0
 
-# check STATUS WHAT: runs the comparison of $mode on the files perf and ours
+# check STATUS WHAT: a comparison of $mode on the files perf and ours, and kallsyms if there is one. All are run at the end.
 check() {
-    local status
-    python3 "$normalize" "$mode" perf "$ours" >out 2>&1
-    status=$?
-    [ $status -eq "$1" ] || fail "$mode: $2: exit status $status, expected $1" perf "$ours" out
-    passed=$((passed + 1))
+    cases=$((cases + 1))
+    mkdir "case.$cases"
+    cp perf "$ours" "case.$cases"
+    [ ! -e kallsyms ] || cp kallsyms "case.$cases"
+    printf '%s\t%s\t%s\t%s\n' "$1" "$mode" "$ours" "$2" >"case.$cases/case"
 }
 
 # perf's lines: KIND IP PLACE [ADDR PLACE]; a place is NAME+0xOFFSET or [unknown]
@@ -92,6 +92,83 @@ names 1 found+0x0 -
 names 0 'ns::f(int, char const*) const+0x0' ns::f+0x0
 names 1 'ns::f(int)+0x0' ns::g+0x0
 
+kind() { # STATUS PERF-KIND OUR-KIND
+    perf_is p "$2" 1000 a+0x10 2000 b+0x0
+    ours_is d 1000 2000 "$3" b+0x0
+    check "$1" "kinds $2 and $3"
+}
+names 0 _init+0x40 malloc@plt+0x6
+names 1 found+0x40 malloc@plt+0x0
+names 1 other@plt+0x0 malloc@plt+0x6
+names 0 _init+0x20 [x+0x1020]+0x0
+kind 0 sysret iret
+kind 0 iret iret
+kind 1 sysret return
+kind 0 int syscall
+kind 0 syscall syscall
+kind 0 'hw int' int
+kind 1 'hw int' syscall
+kind 0 'tx abrt' int
+kind 0 jmp farjmp
+kind 1 jcc jmp
+kind 1 call jmp
+kind 2 jmp ptwrite
+kind 2 'tr strt  jmp' tr-start
+kind 2 unheard jmp
+
+printf '%s\n' 'ffffffff81000000 T first' 'ffffffff81000000 t second' 'ffffffff81000010 T third' >kallsyms
+names 0 second+0x4 first+0x4
+names 1 second+0x4 first+0x5
+names 1 third+0x0 first+0x0
+rm kallsyms
+names 1 second+0x4 first+0x4
+
+# The idle threads of two CPUs are two.
+idle() { sed "s/\\[-01\\]/[00$1]/; s/ -1 / $1 /"; }
+perf_is eval 'tid=0; p call 1000 a+0x10 2000 b+0x0 | idle 0; p call 1000 a+0x10 3000 c+0x0 | idle 1'
+ours_is eval 'tid=0; d 1000 3000 call c+0x0 | idle 1; d 1000 2000 call b+0x0 | idle 0'
+check 0 "P4: idle threads"
+ours_is eval 'tid=0; d 1000 3000 call c+0x0 | idle 0; d 1000 2000 call b+0x0 | idle 1'
+check 1 "P4: on the other CPU"
+
+# Without event, CPU and time.
+perf_is eval 'echo " 7/7 call 1000 a+0x10 (/lib/x.so) => 2000 b+0x0 (/lib/y.so)"'
+ours_is d 1000 2000 call b+0x0
+check 0 "fields that may be missing"
+
+mode=gaps
+error() { echo " instruction trace error type 1 time 12.000000001 cpu 0 pid $tid tid $tid ip 0x1 code $1: $2"; }
+perf_is eval 'p call 1000 a+0x10 2000 b+0x0; error 7 "Overflow packet"; p return 2010 b+0x10 1005 a+0x15'
+ours_is eval 'd 1000 2000 call b+0x0; d 0 0 gap "overflow: x"; d 0 2004 tr-start b+0x4; d 2010 1005 return a+0x15'
+check 0 "G1, G3: a gap"
+ours_is eval 'd 1000 2000 call b+0x0; d 2010 1005 return a+0x15'
+check 1 "G1: no gap"
+ours_is eval 'd 1000 2000 call b+0x0; d 0 0 gap "no code: x"; d 0 2004 tr-start b+0x4; d 2010 1005 return a+0x15'
+check 1 "G1: another gap"
+ours_is eval 'd 1000 2000 call b+0x0; d 2010 1005 return a+0x15; d 0 0 gap "overflow: x"; d 0 1005 tr-start a+0x15'
+check 1 "G1: at another place"
+ours_is eval 'd 1000 2000 call b+0x0; d 0 0 gap "overflow: x"; d 0 2004 tr-start b+0x4'
+check 1 "G3: a branch behind a gap is missing"
+ours_is eval 'd 0 2000 tr-start b+0x0; d 1000 2000 call b+0x0; d 0 0 gap "overflow: x"; d 2010 1005 return a+0x15'
+check 1 "G3: a start behind no gap"
+perf_is eval 'p call 1000 a+0x10 2000 b+0x0; error 7 "Overflow packet"; p "tr strt" 0 "[unknown]" 2004 b+0x4; p return 2010 b+0x10 1005 a+0x15'
+ours_is eval 'd 1000 2000 call b+0x0; d 0 0 gap "overflow: x"; d 0 2004 tr-start b+0x4; d 2010 1005 return a+0x15'
+check 0 "G3: perf tells the start"
+ours_is eval 'd 1000 2000 call b+0x0; d 0 0 gap "overflow: x"; d 0 2005 tr-start b+0x5; d 2010 1005 return a+0x15'
+check 1 "G3: another start"
+ours_is eval 'd 1000 2000 call b+0x0; d 0 0 gap "overflow: x"; d 2010 1005 return a+0x15'
+check 1 "G3: perf tells a start that we do not"
+perf_is plain_perf
+ours_is eval 'd 0 0 gap "overwritten: x"; d 0 fff tr-start a+0xf; d 1000 2000 call b+0x0; d 2010 1005 return a+0x15'
+check 0 "G2: what was overwritten"
+ours_is eval 'd 0 0 gap "overwritten: x"; d 0 fff tr-start a+0xf; d 2010 1005 return a+0x15'
+check 1 "G2: the first call is missing"
+perf_is eval 'p call 1000 a+0x10 2000 b+0x0; error 5 "Failed to get instruction"; p return 2010 b+0x10 1005 a+0x15'
+ours_is eval 'd 1000 2000 call b+0x0; d 0 0 gap "no code: x"; d 0 2004 tr-start b+0x4; d 2010 1005 return a+0x15'
+check 0 "G1: code that is missing"
+mode=dump
+check 2 "an error, in the mode without gaps"
+
 mode=rows ours=t.db
 # rows_are 'ID PARENT DEPTH FUNCTION FLAGS'...
 rows_are() {
@@ -121,7 +198,30 @@ rows_are '1 NULL 0 a 0' '2 1 1 b 0' '3 2 2 [syscall] 0' '4 1 1 c 1' '5 4 2 [sign
 check 0 "R1: stand-ins, a call that was not seen, a signal handler"
 rows_are '1 NULL 0 a 0' '2 1 1 b 0' '3 1 1 handler 0'
 check 1 "R1: a handler stands in [signal]"
+rows_are '1 NULL 0 a 0' '2 1 1 b 0' '3 1 1 asm_exc_page_fault 0' '4 1 1 entry_SYSCALL_64_after_hwframe 0'
+check 0 "R1: entries of the kernel"
+rows_are '1 NULL 0 a 0' '2 1 1 b 0' '3 1 1 asm_load_gs_index 0'
+check 1 "R1: a function of the kernel in assembler is no entry"
 
+perf_is eval 'p call 1000 a+0x10 2000 __x86_indirect_thunk_rax+0x0; p return 2010 b+0x10 1005 a+0x15'
+rows_are '1 NULL 0 a 0' '2 1 1 b 0'
+check 0 "R5: where an indirect thunk led"
+rows_are '1 NULL 0 a 0'
+check 1 "R5: a call to a thunk is a call"
+perf_is plain_perf
+
+rows_are '1 NULL 0 a 0' '2 1 1 b 0' '3 2 2 c 0'
+check 1 "a call too deep"
+perf_is eval 'p call 1000 a+0x10 2000 b+0x0; p call 2004 b+0x4 3000 c+0x0; p return 3010 c+0x10 2009 b+0x9; p return 2010 b+0x10 1005 a+0x15'
+rows_are '1 NULL 0 a 0' '2 1 1 b 0' '3 2 2 c 0'
+check 0 "a call in a call"
+rows_are '1 NULL 0 a 0' '2 1 1 b 0' '3 1 1 c 0'
+check 1 "a wrong depth: the one returns before the other is called"
+rows_are '1 NULL 0 a 0' '2 1 1 c 0' '3 2 2 b 0'
+check 1 "the wrong order"
+perf_is eval 'p call 1000 a+0x10 2000 b+0x0; p call 2004 b+0x4 "3000" "[unknown]"; p return 3010 "[unknown]" 2009 b+0x9; p return 2010 b+0x10 1005 a+0x15'
+rows_are '1 NULL 0 a 0' '2 1 1 b 0' '3 2 2 [x+0x30] 0'
+check 0 "R1: code without a symbol is no stand-in"
 perf_is eval 'p call 1000 a+0x10 2000 b+0x0; p return 3010 c+0x10 1005 a+0x15'
 rows_are '1 NULL 0 a 0' '2 1 1 b 0' '3 1 1 c 4'
 check 0 "R2: a tail call"
@@ -154,5 +254,26 @@ check 0 "R4: a return out of a call that was not seen"
 
 echo not a database >t.db
 check 2 "no database"
-echo "$passed checks passed"
-[ $passed -gt 45 ]
+python3 - "$normalize" $cases <<'EOF' || fail "the rules of normalize_calls.py"
+import contextlib, importlib.util, io, os, sys
+
+spec = importlib.util.spec_from_file_location("normalize_calls", sys.argv[1])
+normalize = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(normalize)
+cases = int(sys.argv[2])
+bad = 0
+for case in range(1, cases + 1):
+    os.chdir(f"case.{case}")
+    expected, mode, ours, what = open("case", encoding="utf-8").read().rstrip("\n").split("\t")
+    sys.argv = ["normalize_calls.py", mode, "perf", ours] + (["kallsyms"] if os.path.exists("kallsyms") else [])
+    normalize.aliases.clear()
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
+        status = normalize.main()
+    if status != int(expected):
+        print(f"{mode}: {what}: exit status {status}, expected {expected}\n{out.getvalue()}")
+        print(open("perf", encoding="utf-8").read() + ("" if mode == "rows" else open(ours, encoding="utf-8").read()))
+        bad += 1
+    os.chdir("..")
+print(f"{cases} checks, {bad} failed")
+sys.exit(bad != 0 or cases < 90)
+EOF

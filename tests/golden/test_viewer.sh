@@ -48,6 +48,11 @@ run report-top report t.db top
 run report-stalls report t.db stalls
 run report-offcpu report t.db offcpu
 run report-gaps report t.db gaps
+for cause in preempted send-buffer; do
+    cat "$here/trace.sql" "$here/$cause.sql" >"$work/$cause.sql"
+    make_db "$work/$cause.db" "$work/$cause.sql"
+    run report-$cause report $cause.db --stall 2
+done
 run report-typo report t.db tpo
 run report-no-stall report t.db why --stall 7
 run query-table query t.db 'SELECT function, duration_ns, duration(self_ns) AS self FROM calls ORDER BY id'

@@ -25,8 +25,12 @@ same_calls threads
 no_gaps threads
 
 # Born while armed, rings of threads: each has its calls or a gap.
-"$STALLTRAP" arm --source intel-pt --no-kernel --rings thread -o born -- "$run_folder/threads" 20000 8 >arm.out 2>arm.err || fail "8 threads, a ring each" arm.out arm.err
+"$STALLTRAP" arm --source intel-pt --no-kernel --rings thread --ring 64K -o born -- "$run_folder/threads" 400000 8 >arm.out 2>arm.err || fail "8 threads, a ring each" arm.out arm.err
 [ "$(sql born.1.db "SELECT count(*) >= 8 FROM (SELECT tid FROM calls WHERE function = 'work' GROUP BY tid HAVING count(*) > 1000)")" = 1 ] || fail "threads that were born while armed are missing" arm.err
+# Too short-lived for the recorder to come in time: calls, or a gap that says so.
+"$STALLTRAP" arm --source intel-pt --no-kernel --rings thread --ring 64K -o short -- "$run_folder/threads" 100 16 >arm.out 2>arm.err || fail "16 short threads, a ring each" arm.out arm.err
+[ "$(sql short.1.db "SELECT count(*) FROM threads t WHERE NOT EXISTS (SELECT 1 FROM calls WHERE thread_id = t.id) AND
+    NOT EXISTS (SELECT 1 FROM gaps WHERE thread_id = t.id)")" = 0 ] || fail "threads without calls and without a gap"
 
 start "$nest" 2000000000
 first=$pid

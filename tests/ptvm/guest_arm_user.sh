@@ -23,6 +23,13 @@ gaps_of wrapped | grep -q overwritten || fail "no gap tells that the ring was ov
 start "$nest" 2000000000
 target=$pid
 start_arm --source intel-pt --no-kernel -o attached --ring 64K -p "$target"
+
+# Nobody wakes the recorder while nothing happens, however much is traced.
+wakeups() { awk '/^(non)?voluntary_ctxt_switches/ {n += $2} END {print n}' "/proc/$arm/status"; }
+before=$(wakeups)
+sleep 3
+[ $(($(wakeups) - before)) -lt 30 ] || fail "$(($(wakeups) - before)) wake-ups in 3 s on a quiet target"
+
 kill -USR2 "$arm"
 wait_for 60 test -e attached.1.db || fail "no snapshot on SIGUSR2" arm.out arm.err
 "$STALLTRAP" snap "$target" >snap.out || fail "snap" snap.out arm.err

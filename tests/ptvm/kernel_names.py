@@ -2,7 +2,8 @@
 """kernel_names.py KALLSYMS FILE...: names in listings of calls and in trace databases, so that two of them can be compared.
 
 The kernel has addresses with several names (__x86_indirect_thunk_array and __x86_indirect_thunk_rax); perf takes one, we another.
-Every name of such an address becomes the first of them by the alphabet: in a listing of `perf script` ("ADDRESS NAME+0x...") or
+Every name of such an address becomes the first of them by the alphabet (an entry's, asm_*, before
+others): in a listing of `perf script` ("ADDRESS NAME+0x...") or
 of `decode --dump` ("FROM TO KIND NAME+0x..."), and in the symbols of a database (FILE.db).
 """
 import collections
@@ -32,7 +33,7 @@ def canonical(path):
                 at[fields[0]].append(fields[2])
     for names in at.values():
         for name in names[1:]:
-            a, b = sorted((find(names[0]), find(name)))
+            a, b = sorted((find(names[0]), find(name)), key=lambda n: (not n.startswith("asm_"), n))
             parent[b] = a
     return {name: find(name) for name in list(parent) if find(name) != name}
 

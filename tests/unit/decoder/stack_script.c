@@ -35,6 +35,7 @@ static const struct function table[] = {
     {"thunk", 0x7300, 0x20, DEC_ROLE_INDIRECT_THUNK, NULL},
     {"return_thunk", 0x7320, 0x20, DEC_ROLE_RETURN_THUNK, NULL},
     {"longjmp", 0x7400, 0x40, DEC_ROLE_UNWINDER, NULL},
+    {"resume", 0x7440, 0x40, DEC_ROLE_RESUMER, NULL},
     {"read", 0x7500, 0x40, DEC_ROLE_PLAIN, NULL},
     {"handler", 0x7600, 0x100, DEC_ROLE_PLAIN, NULL},
     {"restorer", 0x7700, 0x10, DEC_ROLE_PLAIN, NULL},

@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -132,6 +133,60 @@ static void landing_pad_right_behind_the_call_that_threw(void **state)
                         "  a 10+40 self 20\n"
                         "    b 20+20 self 10 no-return\n"
                         "      longjmp 30+10 self 10 no-return\n");
+}
+
+/* libgcc jumps to the landing pad; __cxa_rethrow is entered through the PLT. */
+static void landing_pad_right_behind_the_call_that_rethrew(void **state)
+{
+    (void)state;
+    assert_string_equal(script_run("0 enable - main\n"
+                                   "10 call main+16 a\n"
+                                   "20 call a+16 f@plt\n"
+                                   "30 jmp f@plt+4 f indirect\n"
+                                   "40 call f+16 longjmp\n"
+                                   "50 jmp longjmp+20 a+21 indirect\n"
+                                   "60 ret a+48 main+21",
+                                   NULL),
+                        "main 0+60 self 10 no-call no-return\n"
+                        "  a 10+50 self 20\n"
+                        "    f@plt 20+10 self 10\n"
+                        "    f 30+20 self 10 no-return tail\n"
+                        "      longjmp 40+10 self 10 no-return\n");
+}
+
+/* Each of the recursive calls has something to clean up, at the same place; the landing pad may stand right
+ * behind the call that resumes, or begin the cold part. */
+static void exception_resumes_in_the_next_of_recursive_calls(void **state)
+{
+    static const char *const pads[] = {"a+40", "a+85", "a.cold", "a.cold+4"};
+    static const char *const ways[] = {"jmp", "ret"};
+    char script[1024];
+
+    (void)state;
+    for (size_t i = 0; i < 8; i++) {
+        const char *pad = pads[i / 2], *way = ways[i % 2];
+
+        snprintf(script, sizeof(script),
+                 "0 enable - main\n"
+                 "10 call main+16 a\n"
+                 "20 call a+16 a\n"
+                 "30 call a+24 longjmp\n"
+                 "40 %s longjmp+20 %s indirect\n"
+                 "50 call a+80 resume\n"
+                 "60 %s resume+20 %s indirect\n"
+                 "70 call a+80 resume\n"
+                 "80 %s resume+20 main+40 indirect\n"
+                 "90 call main+48 c\n"
+                 "95 ret c+8 main+53",
+                 way, pad, way, pad, way);
+        assert_string_equal(script_run(script, NULL), "main 0+95 self 20 no-call no-return\n"
+                                                      "  a 10+70 self 20 no-return\n"
+                                                      "    a 20+40 self 20 no-return again\n"
+                                                      "      longjmp 30+10 self 10 no-return\n"
+                                                      "      resume 50+10 self 10 no-return\n"
+                                                      "    resume 70+10 self 10 no-return\n"
+                                                      "  c 90+5 self 5\n");
+    }
 }
 
 static void exception_lands_in_a_caller_that_was_not_seen(void **state)
@@ -362,6 +417,8 @@ int main(void)
         cmocka_unit_test(longjmp_past_three_frames),
         cmocka_unit_test(exception_lands_in_a_caller),
         cmocka_unit_test(landing_pad_right_behind_the_call_that_threw),
+        cmocka_unit_test(landing_pad_right_behind_the_call_that_rethrew),
+        cmocka_unit_test(exception_resumes_in_the_next_of_recursive_calls),
         cmocka_unit_test(exception_lands_in_a_caller_that_was_not_seen),
         cmocka_unit_test(return_past_frames),
         cmocka_unit_test(retpoline_is_a_call),

@@ -1,7 +1,14 @@
 # Tests that compare with libipt; the stepped ones take their time on a busy machine.
-foreach(name ptenc step step_survive)
+foreach(name ptenc step step_leave step_rings step_signals step_threads step_waits)
   if(TARGET unit_recorder_${name})
     target_link_libraries(unit_recorder_${name} PRIVATE ST::ipt)
     set_tests_properties(unit_recorder_${name} PROPERTIES TIMEOUT 400)
   endif()
 endforeach()
+
+# What they exec. Without instrumentation, which needs a C library.
+add_executable(exits_at_once ${CMAKE_CURRENT_LIST_DIR}/exits_at_once.c)
+target_compile_options(exits_at_once PRIVATE -fno-sanitize=all -fno-stack-protector)
+target_link_options(exits_at_once PRIVATE -nostdlib -static -no-pie -fno-sanitize=all)
+add_dependencies(unit_recorder_step exits_at_once)
+target_compile_definitions(unit_recorder_step PRIVATE EXITS_AT_ONCE="$<TARGET_FILE:exits_at_once>")

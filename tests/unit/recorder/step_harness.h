@@ -6,9 +6,11 @@
 #include "recorder/step/helper.h"
 #include "recorder/step/step.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <intel-pt.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -55,7 +58,7 @@ struct harness {
 static struct harness_log *harness_log;
 
 /* Runs in the helper. */
-static void harness_executed(pid_t tid, uint64_t ip)
+static inline void harness_executed(pid_t tid, uint64_t ip)
 {
     struct harness_insn *insn = &harness_log->insn[harness_log->n];
 
@@ -76,7 +79,7 @@ static void harness_executed(pid_t tid, uint64_t ip)
 
 static const struct rec_source_ops *const ops = &rec_source_step;
 
-static void harness_must(int rc, const struct st_error *err, const char *what)
+static inline void harness_must(int rc, const struct st_error *err, const char *what)
 {
     if (!rc)
         return;
@@ -84,7 +87,7 @@ static void harness_must(int rc, const struct st_error *err, const char *what)
     abort();
 }
 
-static void harness_log_begin(void)
+static inline void harness_log_begin(void)
 {
     if (!harness_log)
         harness_log = mmap(NULL, sizeof(*harness_log), PROT_READ | PROT_WRITE,
@@ -96,7 +99,7 @@ static void harness_log_begin(void)
 
 /* Starts argv in a child that waits before its exec, as arm does. `in_child` (may be NULL) runs instead of
  * the exec. */
-static void harness_fork(struct harness *x, char *const *argv, int (*in_child)(void))
+static inline void harness_fork(struct harness *x, char *const *argv, int (*in_child)(void))
 {
     int go[2];
 
@@ -125,7 +128,7 @@ static void harness_fork(struct harness *x, char *const *argv, int (*in_child)(v
     x->config.target = &x->target;
 }
 
-static void harness_open(struct harness *x)
+static inline void harness_open(struct harness *x)
 {
     struct st_error err = {0};
 
@@ -134,13 +137,13 @@ static void harness_open(struct harness *x)
     harness_must(ops->start(x->source, &err), &err, "start");
 }
 
-static void harness_let_go(struct harness *x)
+static inline void harness_let_go(struct harness *x)
 {
     if (write(x->go, "x", 1) != 1)
         abort();
 }
 
-static void harness_wait(struct harness *x)
+static inline void harness_wait(struct harness *x)
 {
     if (x->child > 0 && waitpid(x->child, &x->status, 0) != x->child)
         abort();
@@ -157,14 +160,17 @@ static inline void harness_arm_command(struct harness *x, char *const *argv)
     harness_let_go(x);
 }
 
-/* Arms a running process. */
-static void harness_arm_pid(struct harness *x, pid_t *pid)
+/* Arms running processes. */
+static inline void harness_arm_pids(struct harness *x, pid_t *pids, size_t n)
 {
-    x->target.kind = ST_TARGET_PIDS;
-    x->target.pids = pid;
-    x->target.npids = 1;
+    x->target = (struct st_target){.kind = ST_TARGET_PIDS, .pids = pids, .npids = n};
     x->config.target = &x->target;
     harness_open(x);
+}
+
+static inline void harness_arm_pid(struct harness *x, pid_t *pid)
+{
+    harness_arm_pids(x, pid, 1);
 }
 
 /* Until every thread has ended. Non-zero: it took longer than that. */
@@ -186,7 +192,7 @@ static inline int harness_until_end(struct harness *x, int seconds)
     return -1;
 }
 
-static void harness_freeze(struct harness *x, const struct rec_ring **rings, size_t *n)
+static inline void harness_freeze(struct harness *x, const struct rec_ring **rings, size_t *n)
 {
     struct st_error err = {0};
     struct rec_freeze how;
@@ -195,14 +201,14 @@ static void harness_freeze(struct harness *x, const struct rec_ring **rings, siz
     harness_must(ops->rings(x->source, rings, n, &err), &err, "rings");
 }
 
-static void harness_resume(struct harness *x)
+static inline void harness_resume(struct harness *x)
 {
     struct st_error err = {0};
 
     harness_must(ops->resume(x->source, &err), &err, "resume");
 }
 
-static void harness_close(struct harness *x)
+static inline void harness_close(struct harness *x)
 {
     ops->close(x->source);
     x->source = NULL;
@@ -210,6 +216,110 @@ static void harness_close(struct harness *x)
 }
 
 /* ------------------------------------------------------------------ */
+/* Watching a process from outside                                     */
+
+static inline uint64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static inline void sleep_ms(unsigned ms)
+{
+    struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000l};
+
+    while (nanosleep(&t, &t) && errno == EINTR)
+        ;
+}
+
+/* A machine that is busy with other things may take so long for what takes milliseconds. */
+enum { PATIENCE_MS = 60000 };
+
+/* Waits until the condition holds, at most PATIENCE_MS; its value is whether it does. */
+#define UNTIL(condition)                                                                                     \
+    ({                                                                                                       \
+        uint64_t until_ = now_ms() + PATIENCE_MS;                                                            \
+        while (!(condition) && now_ms() < until_)                                                            \
+            sleep_ms(5);                                                                                     \
+        (condition);                                                                                         \
+    })
+
+/* What a process's state letter is (proc(5)); 0: it is gone. */
+static inline char state_of(pid_t pid)
+{
+    char path[64], state = 0;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    f = fopen(path, "re");
+    if (!f)
+        return 0;
+    if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+        state = 0;
+    fclose(f);
+    return state;
+}
+
+/* The number behind `key` in /proc/PID/status; -1: it is not there. */
+static inline int status_number(pid_t pid, const char *key)
+{
+    char path[64], line[128];
+    int value = -1;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", pid);
+    f = fopen(path, "re");
+    while (f && fgets(line, sizeof(line), f))
+        if (!strncmp(line, key, strlen(key)))
+            value = atoi(line + strlen(key));
+    if (f)
+        fclose(f);
+    return value;
+}
+
+/* Whether any thread of a process is traced. */
+static inline bool is_traced(pid_t pid)
+{
+    bool traced = false;
+    pid_t *tids;
+    int n = st_target_threads(pid, &tids, NULL);
+
+    for (int i = 0; i < n; i++)
+        traced = traced || status_number(tids[i], "TracerPid:") > 0;
+    if (n >= 0)
+        free(tids);
+    return traced;
+}
+
+/* Steps a program from before its first line to its end; returns its status from wait(2). */
+static inline int step_through(int (*program)(void))
+{
+    struct harness x;
+    pid_t pid;
+
+    harness_fork(&x, NULL, program);
+    pid = x.child;
+    harness_arm_pid(&x, &pid);
+    harness_let_go(&x);
+    if (harness_until_end(&x, 200))
+        abort();
+    harness_close(&x);
+    harness_wait(&x);
+    return x.status;
+}
+
+/* A program for whoever needs one that goes on for ever: it hardly ever runs. */
+static inline int works_on(void)
+{
+    while (getpid())
+        sleep_ms(1);
+    return 0;
+}
+
+/* ------------------------------------------------------------------ */
+/* Comparing                                                           */
 
 /* The stepper's own record of a thread, walked beside libipt's. */
 struct harness_walk {
@@ -222,7 +332,7 @@ struct harness_walk {
     uint64_t compared, differences, errors;
 };
 
-static const struct harness_insn *harness_next(struct harness_walk *w)
+static inline const struct harness_insn *harness_next(struct harness_walk *w)
 {
     while (w->at < harness_log->n && harness_log->insn[w->at].tid != w->tid)
         w->at++;
@@ -230,8 +340,8 @@ static const struct harness_insn *harness_next(struct harness_walk *w)
 }
 
 /* Code as it was when it was executed, for it may have changed since. */
-static int harness_read_code(uint8_t *buffer, size_t size, const struct pt_asid *asid, uint64_t ip,
-                             void *context)
+static inline int harness_read_code(uint8_t *buffer, size_t size, const struct pt_asid *asid, uint64_t ip,
+                                    void *context)
 {
     const struct harness_walk *w = context;
     const struct harness_insn *insn;
@@ -253,7 +363,7 @@ static int harness_read_code(uint8_t *buffer, size_t size, const struct pt_asid 
     return -pte_nomap;
 }
 
-static int harness_events(struct pt_insn_decoder *decoder, int status)
+static inline int harness_events(struct pt_insn_decoder *decoder, int status)
 {
     struct pt_event event;
 
@@ -262,14 +372,14 @@ static int harness_events(struct pt_insn_decoder *decoder, int status)
     return status;
 }
 
-static void harness_differ(struct harness_walk *w, uint64_t got, uint64_t want)
+static inline void harness_differ(struct harness_walk *w, uint64_t got, uint64_t want)
 {
     if (w->differences++ < 5)
         fprintf(stderr, "thread %d, instruction %lu: decoded %lx, executed %lx\n", w->tid, w->compared, got,
                 want);
 }
 
-static void harness_compare_from(struct harness_walk *w, struct pt_insn_decoder *decoder, int status)
+static inline void harness_compare_from(struct harness_walk *w, struct pt_insn_decoder *decoder, int status)
 {
     struct pt_insn insn;
 
@@ -302,7 +412,7 @@ static void harness_compare_from(struct harness_walk *w, struct pt_insn_decoder 
 }
 
 /* Decodes one ring that has not wrapped and compares it with all that was executed since the log began. */
-static struct harness_walk harness_compare(const struct rec_ring *ring)
+static inline struct harness_walk harness_compare(const struct rec_ring *ring)
 {
     struct harness_walk w = {.tid = ring->tid};
     struct pt_config config;

@@ -139,6 +139,7 @@ static const char *run_jobs(struct place *p, const struct rec_jobs_config *confi
     catch_stdout(p);
     assert_int_equal(rec_jobs_open(p->loop, config, &jobs, &err), 0);
     assert_int_equal(rec_jobs_add(jobs, path_of(p, "x.1.data"), path_of(p, db), "because", &err), 0);
+    assert_int_equal(rec_jobs_go(jobs, &err), 0);
     while (rec_jobs_busy(jobs))
         assert_int_equal(rec_loop_turn(p->loop, &err), 0);
     rec_jobs_close(jobs);
@@ -210,6 +211,8 @@ static void jobs_wait_for_each_other(void **state)
     assert_int_equal(rec_jobs_add(jobs, "1.data", "1.db", "one", &err), 0);
     assert_int_equal(rec_jobs_add(jobs, "2.data", "2.db", "two", &err), 0);
     assert_int_equal(rec_jobs_add(jobs, "3.data", "3.db", "three", &err), 0);
+    assert_int_equal(rec_jobs_go(jobs, &err), 0);
+    assert_int_equal(rec_jobs_go(jobs, &err), 0);
     while (rec_jobs_busy(jobs))
         assert_int_equal(rec_loop_turn(p->loop, &err), 0);
     rec_jobs_close(jobs);
@@ -226,6 +229,7 @@ static void a_decoder_that_hangs_is_ended(void **state)
     put(p, "x.1.data", "H");
     assert_int_equal(rec_jobs_open(p->loop, &config, &jobs, &err), 0);
     assert_int_equal(rec_jobs_add(jobs, path_of(p, "x.1.data"), path_of(p, "x.1.db"), "because", &err), 0);
+    assert_int_equal(rec_jobs_go(jobs, &err), 0);
     assert_true(rec_jobs_busy(jobs));
     rec_jobs_close(jobs);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);

@@ -4,6 +4,7 @@
 #include "recorder/perf_record.h"
 #include "recorder/sideband.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -410,6 +411,27 @@ static void the_whole_machine(void **state)
     close_recording(&r);
 }
 
+/* What the kernel answers where kernel.perf_event_paranoid forbids: the message says so, and what to do. */
+static void refusals_are_explained(void **state)
+{
+    struct st_error err = {0};
+    char level[64];
+
+    (void)state;
+    snprintf(level, sizeof(level), "kernel.perf_event_paranoid is %d", rec_perf_paranoid());
+    errno = EACCES;
+    assert_int_equal(rec_perf_refused("watch thread 12", &err), ST_ECANNOT);
+    assert_non_null(strstr(err.text, "no permission to watch thread 12"));
+    assert_non_null(strstr(err.text, level));
+    assert_non_null(strstr(err.text, "CAP_PERFMON"));
+    errno = EMFILE;
+    assert_int_equal(rec_perf_refused("watch thread 12", &err), ST_ECANNOT);
+    assert_non_null(strstr(err.text, "ulimit -n"));
+    errno = ESRCH;
+    assert_int_equal(rec_perf_refused("watch thread 12", &err), ST_EFAIL);
+    assert_non_null(strstr(err.text, "it has ended"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -422,6 +444,7 @@ int main(void)
         cmocka_unit_test(new_threads_are_announced),
         cmocka_unit_test(a_target_that_is_gone),
         cmocka_unit_test(the_whole_machine),
+        cmocka_unit_test(refusals_are_explained),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,105 @@
+#!/bin/bash
+# One line a figure: NAME VALUE UNIT vs WHAT. What is compared runs in turns in one run; the ratios are medians of the rounds.
+# Exit 1 when a figure could not be measured or misses its goal, which its line names.
+# usage: run.sh [step_rate|trigger_cost|python|decode_speed|viewer]...   BUILD is the build folder
+set -uo pipefail
+BUILD=$(realpath "${BUILD:-build}")
+SOURCE=$(realpath "$(dirname "$0")/../..")
+STALLTRAP=$BUILD/stalltrap
+export BUILD SOURCE STALLTRAP
+# shellcheck source=tests/cli/lib.sh
+. "$SOURCE/tests/cli/lib.sh"
+go_first "$@"
+rounds=5
+
+now_ms() { echo $(($(date +%s%N) / 1000000)); }
+
+# The milliseconds that COMMAND takes, on stdout; its own output is thrown away.
+timed() { # COMMAND...
+    local begin
+    begin=$(now_ms)
+    "$@" >/dev/null || return 1
+    echo $(($(now_ms) - begin))
+}
+
+# /usr/bin/python3 from its first to its last instruction: about 20 million. Stepped once for the figures that need it.
+python_snapshot() {
+    [ ! -e python.1.data ] || return 0
+    local begin
+    begin=$(now_ms)
+    env -i PATH="$PATH" LC_ALL=C "$STALLTRAP" arm --quiet --source step --ring 256M --no-decode -o python -- \
+        /usr/bin/python3 -I -S -c 'print(1)' >arm.out || return 1
+    grep -qx 1 arm.out || { echo "python3 did not print 1" >&2; return 1; }
+    step_ms=$(($(now_ms) - begin))
+}
+
+figure_step_rate() {
+    "$BUILD/tests/bench/step_rate"
+}
+
+figure_trigger_cost() {
+    sed 's/^/# /' "$SOURCE/tests/bench/offcpu.bt" >&2 # what it is compared with
+    "$SOURCE/tests/bench/trigger_cost.sh"
+}
+
+figure_python() {
+    local differ
+    python_snapshot || return 1
+    "$STALLTRAP" decode --stats python.1.data >stats || return 1
+    echo "python_step $((step_ms / 1000)) s vs nothing: python3 -I -S -c 'print(1)' under --source step," \
+        "$(jq '.instructions' stats) instructions"
+    "$STALLTRAP" decode --force python.1.data -o python.db >/dev/null &&
+        "$STALLTRAP" decode --dump calls python.1.data >dump || return 1
+    perf_calls python.1.data
+    for differ in dump rows; do
+        local against=dump
+        [ $differ = dump ] || against=python.db
+        python3 "$SOURCE/tests/golden/normalize_calls.py" $differ perf.calls "$against" >differ || { cat differ >&2; return 1; }
+        # its last line: "1 threads, 123 compared, 0 threads differ"
+        echo "python_calls_$differ $(tail -n 1 differ | cut -d' ' -f5) threads differ vs perf script --itrace=cr," \
+            "$(tail -n 1 differ | cut -d' ' -f3) calls and returns (goal: 0)"
+    done
+}
+
+# Ratios of the rounds on stdin, one a line -> their median.
+median() { sort -n | sed -n "$((rounds / 2 + 1))p"; }
+
+figure_decode_speed() {
+    local i name perf ours calls
+    local -A what=([stats]="control flow, no names" [dump]="a line each, with names" [db]="the database")
+    python_snapshot || return 1
+    calls=$("$STALLTRAP" decode --stats python.1.data | jq '.branches.call + .branches.return') || return 1
+    for ((i = 0; i < rounds; i++)); do
+        perf=$(timed perf script --itrace=cr --ns -F $perf_fields -i python.1.data) || return 1
+        echo "$perf" >>perf.ms
+        for name in stats dump db; do
+            case $name in
+            stats) ours=$(timed "$STALLTRAP" decode --stats python.1.data) ;;
+            dump) ours=$(timed "$STALLTRAP" decode --dump calls python.1.data) ;;
+            db) ours=$(timed "$STALLTRAP" decode --force python.1.data -o speed.db) ;;
+            esac || return 1
+            echo "$ours" >>"$name.ms"
+            awk "BEGIN { printf \"%.2f\\n\", $perf / $ours }" >>"$name.ratio"
+        done
+    done
+    echo "decode_perf $((calls / $(median <perf.ms))) k calls and returns/s vs nothing: perf script --itrace=cr"
+    for name in stats dump db; do
+        echo "decode_$name $((calls / $(median <"$name.ms"))) k calls and returns/s vs perf script --itrace=cr: ${what[$name]}"
+        echo "decode_${name}_ratio $(median <"$name.ratio") x vs perf script --itrace=cr"
+    done
+}
+
+figure_viewer() {
+    "$SOURCE/tests/bench/viewer.sh"
+}
+
+[ $# -gt 0 ] || set -- step_rate trigger_cost python decode_speed viewer
+failed=0
+for name; do
+    if ! declare -F "figure_$name" >/dev/null; then
+        echo "run.sh: no figure '$name' (step_rate, trigger_cost, python, decode_speed, viewer)" >&2
+        exit 2
+    fi
+    "figure_$name" || { echo "run.sh: $name FAILED" >&2; failed=1; }
+done
+exit $failed

@@ -1,0 +1,53 @@
+// A library, and a program, with all that the decoder reads of a code file: symbols, mangled names, a PLT,
+// unwind tables.
+#include <cstdio>
+#include <stdexcept>
+
+namespace seed
+{
+template <typename T> struct box {
+    T value;
+
+    explicit box(T v);
+    T get() const;
+};
+
+template <typename T> box<T>::box(T v) : value(v)
+{
+    std::puts("box");
+}
+
+template <typename T> T box<T>::get() const
+{
+    if (!value)
+        throw std::runtime_error("empty");
+    return value;
+}
+
+template struct box<int>;
+template struct box<const char *>;
+} // namespace seed
+
+static void resolved()
+{
+    std::puts("resolved");
+}
+
+extern "C" {
+void (*resolve())()
+{
+    return resolved;
+}
+__attribute__((ifunc("resolve"))) void chosen();
+}
+
+int main()
+{
+    try {
+        chosen();
+        return seed::box<int>(0).get();
+    } catch (const std::exception &e) {
+        std::puts(e.what());
+    }
+    return 0;
+}

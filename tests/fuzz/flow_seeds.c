@@ -1,0 +1,167 @@
+/* flow_seeds FOLDER: inputs to begin fuzzing the flow decoder with. fuzz_flow.c tells their form: 4 bytes of
+ * settings, code for the address where the trace starts, packets. */
+#include "../unit/decoder/flow_script.h"
+
+enum { BASE = 0x401000 };
+
+struct seed {
+    const char *name;
+
+    uint8_t settings[4]; /* the third: the code's size / 4 */
+
+    uint8_t code[32];
+
+    void (*trace)(struct script *s);
+};
+
+static void put_mtc(struct script *s, uint8_t ctc)
+{
+    put(s, (struct pt_packet){.type = ppt_mtc, .payload.mtc.ctc = ctc});
+}
+
+static void put_tsx(struct script *s, bool in_transaction, bool aborted)
+{
+    struct pt_packet packet = {.type = ppt_mode};
+    packet.payload.mode.leaf = pt_mol_tsx;
+    packet.payload.mode.bits.tsx.intx = in_transaction;
+    packet.payload.mode.bits.tsx.abrt = aborted;
+    put(s, packet);
+}
+
+static void trace_loop(struct script *s)
+{
+    put_tnt(s, "TTNTN");
+    put_tsc(s, 20000);
+    put_tnt(s, "TTTTTTTTNN");
+}
+
+static void trace_calls(struct script *s)
+{
+    put_tnt(s, "T");
+    put_ip(s, ppt_tip, BASE + 0xb);
+    put_tnt(s, "TN");
+    put_ip(s, ppt_tip, BASE);
+    put_ip(s, ppt_tip, 0x500000);
+}
+
+static void trace_times(struct script *s)
+{
+    struct pt_packet cbr = {.type = ppt_cbr, .payload.cbr.ratio = 20};
+    struct pt_packet tma = {.type = ppt_tma, .payload.tma = {.ctc = 0x1234, .fc = 20}};
+    put(s, tma);
+    put(s, cbr);
+    for (unsigned i = 0; i < 6; i++) {
+        put_cyc(s, 40 + i);
+        put_tnt(s, "T");
+        put_mtc(s, (uint8_t)(0x91 + i));
+    }
+    put_tsc(s, 90000);
+    put_tnt(s, "NN");
+}
+
+static void trace_events(struct script *s)
+{
+    put_ip(s, ppt_fup, BASE + 4);
+    put_ip(s, ppt_tip, BASE);
+    put_ip(s, ppt_fup, BASE + 1);
+    put_ip(s, ppt_tip_pgd, 0);
+    put_tsc(s, 20000);
+    put_mode(s, ptem_64bit);
+    put_ip(s, ppt_tip_pge, BASE);
+    put_tnt(s, "TN");
+    put_ip(s, ppt_tip_pgd, BASE + 2);
+}
+
+static void trace_losses(struct script *s)
+{
+    put_tnt(s, "TN");
+    put_plain(s, ppt_ovf);
+    put_ip(s, ppt_fup, BASE + 1);
+    put_tnt(s, "TT");
+    put_psb(s, BASE + 4, 30000);
+    put_tnt(s, "TN");
+    put_psb(s, 0, 40000);
+    put_mode(s, ptem_64bit);
+    put_ip(s, ppt_tip_pge, BASE);
+    put_plain(s, ppt_stop);
+}
+
+static void trace_tsx(struct script *s)
+{
+    put_tsx(s, true, false);
+    put_ip(s, ppt_fup, BASE);
+    put_tnt(s, "TN");
+    put_tsx(s, false, true);
+    put_ip(s, ppt_fup, BASE + 1);
+    put_ip(s, ppt_tip, BASE + 4);
+}
+
+static void trace_other(struct script *s)
+{
+    struct pt_packet ptw = {.type = ppt_ptw, .payload.ptw = {.payload = 0x1234, .plc = 1, .ip = 1}};
+    struct pt_packet pip = {.type = ppt_pip, .payload.pip.cr3 = 0x12000};
+    put(s, ptw);
+    put_ip(s, ppt_fup, BASE);
+    put(s, pip);
+    put_tnt(s, "TT");
+    put_ip(s, ppt_tip, BASE);
+}
+
+/* nop; jne +1; nop; jne -6; nop */
+#define LOOP                                                                                                 \
+    {                                                                                                        \
+        0x90, 0x75, 0x01, 0x90, 0x75, 0xfa, 0x90                                                             \
+    }
+/* call +6; call *rax; jne self; nop; nop; ret */
+#define CALLS                                                                                                \
+    {                                                                                                        \
+        0xe8, 6, 0, 0, 0, 0xff, 0xd0, 0x75, 0xfe, 0x90, 0x90, 0xc3                                           \
+    }
+/* ptwrite rax; jmp *rax; syscall; iretq; int3 */
+#define OTHER                                                                                                \
+    {                                                                                                        \
+        0xf3, 0x48, 0x0f, 0xae, 0xe0, 0x75, 0x02, 0xff, 0xe0, 0x0f, 0x05, 0x48, 0xcf, 0xcc                   \
+    }
+
+static const struct seed seeds[] = {
+    {"loop", {0, 0, 8, 0}, LOOP, trace_loop},
+    {"loop32", {64, 0, 8, 128}, LOOP, trace_loop},
+    {"calls", {0, 16, 8, 128}, CALLS, trace_calls},
+    {"calls-snapshot", {128, 2 | 4 | 16, 8, 64}, CALLS, trace_calls},
+    {"times", {16 | 32 | 3, 0, 8, 0}, LOOP, trace_times},
+    {"times-alone", {3, 0, 8, 0}, LOOP, trace_times},
+    {"events", {0, 0, 8, 0}, LOOP, trace_events},
+    {"losses", {0, 8 | 16, 8, 100}, LOOP, trace_losses},
+    {"tsx", {128, 1, 8, 0}, LOOP, trace_tsx},
+    {"other", {0, 0, 8, 0}, OTHER, trace_other},
+};
+
+static void save(const char *folder, const struct seed *seed)
+{
+    char path[4096];
+    struct script s;
+    FILE *f;
+
+    script_open(&s);
+    seed->trace(&s);
+    snprintf(path, sizeof(path), "%s/%s", folder, seed->name);
+    f = fopen(path, "we");
+    if (!f || fwrite(seed->settings, sizeof(seed->settings), 1, f) != 1 ||
+        fwrite(seed->code, sizeof(seed->code), 1, f) != 1 || fwrite(s.trace, script_size(&s), 1, f) != 1 ||
+        fclose(f)) {
+        fprintf(stderr, "flow_seeds: %s: %m\n", path);
+        exit(1);
+    }
+    script_close(&s);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2) {
+        fprintf(stderr, "usage: flow_seeds FOLDER\n");
+        return 2;
+    }
+    for (size_t i = 0; i < sizeof(seeds) / sizeof(seeds[0]); i++)
+        save(argv[1], &seeds[i]);
+    return 0;
+}

@@ -1,0 +1,41 @@
+#!/bin/bash
+# Runs each libFuzzer target (all, or those named) over its seeds and its corpus, then on for SECONDS_EACH (60). The corpora stay in
+# the build folder and grow; what makes a target fail is kept in findings/ beside them. The programs are those of `make fuzz`.
+# usage: run.sh [TARGET...]
+set -u
+sanitized=$(realpath "${BUILD:-build}")/sanitize
+programs=$sanitized/tests/fuzz
+seconds=${SECONDS_EACH:-60}
+[ $# -gt 0 ] || set -- perfdata flow elf
+export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=0 UBSAN_OPTIONS=print_stacktrace=1
+
+seeds() { # TARGET FOLDER
+    case $1 in
+    elf) cp "$programs/libelf_seed.so" "$programs/elf_seed_program" "$2" ;;
+    *) "$programs/$1_seeds" "$2" ;;
+    esac
+}
+
+run() { # TARGET
+    local corpus=$sanitized/corpus/$1 findings=$sanitized/findings/$1 seeds
+    [ -x "$programs/fuzz_$1" ] || { echo "$programs/fuzz_$1 is not there: run 'make fuzz' or 'make sanitize'" >&2; return 1; }
+    mkdir -p "$corpus" "$findings"
+    seeds=$(mktemp -d) || return 1
+    seeds "$1" "$seeds" &&
+        "$programs/fuzz_$1" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
+            -artifact_prefix="$findings/" "$corpus" "$seeds" >"$findings/log" 2>&1
+    local status=$?
+    rm -rf "$seeds"
+    if [ $status -ne 0 ]; then
+        tail -n 60 "$findings/log" >&2
+        echo "fuzz_$1 FAILED: its input is in $findings" >&2
+        return 1
+    fi
+    echo "fuzz_$1: $(sed -n 's/^stat::number_of_executed_units: *//p' "$findings/log") inputs, corpus $(ls "$corpus" | wc -l)"
+}
+
+failed=0
+for target; do
+    run "$target" || failed=1
+done
+exit $failed

@@ -1,0 +1,66 @@
+#!/bin/bash
+# test_decode.sh RECORDINGS: what fixtures.sh brought out of the machine, decoded by stalltrap and by perf: the same branches, with the
+# same names, and the same calls in the database; nest's calls are its known tree. STALLTRAP and SOURCE are in the environment.
+set -euo pipefail
+cd "$1/user"
+golden=$SOURCE/tests/golden
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+n=0 failed=0
+
+bad() { # MESSAGE [FILE]
+    echo "FAILED: $1"
+    [ $# -lt 2 ] || tail -n 20 "$2"
+    failed=$((failed + 1))
+}
+
+# compare MODE LISTING OURS [KALLSYMS]
+compare() {
+    python3 "$golden/normalize_calls.py" "$@" >"$work/compared" 2>&1 || bad "$2, $1: perf and decode differ" "$work/compared"
+    n=$((n + 1))
+}
+
+# decode NAME OPTION...
+decode() {
+    local name=$1
+    shift
+    timeout 100 "$STALLTRAP" decode "$name.data" --buildid-dir "$PWD/debug" "$@" 2>"$work/err" ||
+        bad "decode $name.data $* ends with $?" "$work/err"
+}
+
+check_recording() { # NAME LISTING calls|branches
+    local name=$1 kallsyms=()
+    [ ! -e "$name.data/kcore_dir/kallsyms" ] || kallsyms=("$name.data/kcore_dir/kallsyms")
+    decode "$name" --dump "$3" >"$work/dump"
+    if [ ! -s "$2" ]; then # nothing was traced in it
+        [ ! -s "$work/dump" ] || bad "$name: perf lists nothing" "$work/dump"
+        return
+    fi
+    compare gaps "$2" "$work/dump" "${kallsyms[@]}"
+}
+
+check_database() { # NAME
+    local name=$1 db=$work/$1.db rounds
+    decode "$name" -o "$db" >"$work/out"
+    bash "$golden/check_db.sh" "$db" >"$work/out" || bad "$name.db breaks a rule" "$work/out"
+    case $name in
+    *-kernel | *-all-* | *-snapshot | *-switch-* | *-overflow | *-untimed) ;; # frames in the kernel, or not from the beginning
+    *) compare rows "$name.cr" "$db" ;;
+    esac
+    rounds=$(expr "$name" : 'nest-\([0-9]*\)') || return 0
+    case $name in
+    *-overflow) ;; # calls are missing
+    *) python3 "$golden/check_nest_tree.py" "$db" "$rounds" >"$work/out" 2>&1 || bad "$name: not nest's tree" "$work/out" ;;
+    esac
+}
+
+for listing in *.cr; do
+    check_recording "${listing%.cr}" "$listing" calls
+    check_database "${listing%.cr}"
+done
+for listing in *.b; do
+    check_recording "${listing%.b}" "$listing" branches
+done
+[ $n -ge 28 ] || bad "only $n comparisons in $1"
+echo "$n comparisons, $failed failed"
+[ $failed = 0 ]
