@@ -14,20 +14,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const listings[] = {"branches", "calls", "packets"};
+static const char *const listings[] = {"branches", "calls", "packets", "samples"};
 
 static int set_listing(void *to, const char *text, struct st_error *err)
 {
     enum decode_listing *listing = to;
     const char *near;
 
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         if (!strcmp(text, listings[i])) {
             *listing = (enum decode_listing)(DECODE_BRANCHES + i);
             return 0;
         }
-    near = st_nearest(text, strlen(text), listings, 3);
-    st_fail(err, ST_EUSAGE, "--dump: '%s' is none of branches, calls, packets", text);
+    near = st_nearest(text, strlen(text), listings, 4);
+    st_fail(err, ST_EUSAGE, "--dump: '%s' is none of branches, calls, packets, samples", text);
     return near ? st_hint(err, "did you mean '%s'?", near) : ST_EUSAGE;
 }
 
@@ -101,7 +101,7 @@ static int choose_output(struct decode_options *o, char *path, size_t size, stru
 
 static const struct st_opt_usage usage = {
     "decode", "SNAPSHOT [-o TRACE.db] | --raw TRACE --image FILE@ADDRESS...",
-    "Makes a trace database of a snapshot, a perf.data with Intel PT, or raw Intel PT."};
+    "Makes a trace database of a snapshot, a perf.data with Intel PT or call chains, or raw Intel PT."};
 
 /* What raw input needs told: these go to decode_options.raw. */
 static const struct {
@@ -138,7 +138,7 @@ static void common_options(struct decode_options *o, struct st_option table[COMM
                                   .kind = ST_OPT_CALL,
                                   .to = &o->listing,
                                   .fn = set_listing,
-                                  .help = "list branches, calls or packets; no database"};
+                                  .help = "list branches, calls, packets or samples; no database"};
     table[4] = (struct st_option){.name = "symfs",
                                   .arg = "DIR",
                                   .kind = ST_OPT_STRING,

@@ -116,8 +116,9 @@ static int open_recording(struct job *j, struct st_error *err)
     if (j->sb->skipped)
         st_log_warn("%s: %" PRIu64 " record(s) of types that this version does not know were left out",
                     j->options->input, j->sb->skipped);
-    if (!j->sb->has_pt || !j->sb->rings.n)
-        st_log_warn("%s: there is no Intel PT trace in it, so there are no calls", j->options->input);
+    if ((!j->sb->has_pt || !j->sb->rings.n) && !j->sb->samples.n)
+        st_log_warn("%s: there is no Intel PT trace in it, and no sample, so there are no calls",
+                    j->options->input);
     return 0;
 }
 
@@ -243,6 +244,8 @@ static int to_database(struct job *j, uint64_t *calls, struct st_error *err)
     rc = decode_all(j, dec_model_emit, model, err);
     if (rc && dec_model_error(model)->code)
         *err = *dec_model_error(model);
+    if (!rc && !j->sb->has_pt)
+        rc = dec_model_samples(model, err);
     if (!rc)
         rc = dec_model_end(model, err);
     if (!rc)
@@ -263,6 +266,8 @@ static int run(struct job *j, struct st_error *err)
 
     if (o->listing == DECODE_PACKETS)
         return list_packets(j, err);
+    if (o->listing == DECODE_SAMPLES)
+        return dec_dump_samples(stdout, j->sb, err);
     if (o->listing != DECODE_NO_LISTING)
         return list_branches(j, err);
     rc = o->output ? to_database(j, &stats.calls, err) : decode_all(j, NULL, NULL, err);

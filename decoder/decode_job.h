@@ -5,7 +5,7 @@
 #include "base/vec.h"
 #include "decoder/raw.h"
 
-enum decode_listing { DECODE_NO_LISTING, DECODE_BRANCHES, DECODE_CALLS, DECODE_PACKETS };
+enum decode_listing { DECODE_NO_LISTING, DECODE_BRANCHES, DECODE_CALLS, DECODE_PACKETS, DECODE_SAMPLES };
 
 struct decode_options {
     const char *input; /* a perf.data; NULL: raw input */

@@ -7,6 +7,7 @@
 #define ST_DECODER_DUMP_H
 
 #include "decoder/flow.h"
+#include "decoder/sideband.h"
 
 #include <stdio.h>
 
@@ -32,6 +33,10 @@ int dec_dump_branches(void *dump, const struct dec_stream_info *info, const stru
  * "bad", and the listing goes on at the next PSB. ST_EFAIL: writing failed. */
 int dec_dump_packets(FILE *out, const struct dec_pt_config *config, uint32_t ring,
                      const struct dec_piece *pieces, size_t npieces, struct st_error *err);
+
+/* One line a sample with a call chain, in the order of their times: TIME TID CPU ADDRESS..., the innermost
+ * address first. ST_EFAIL: writing failed; ST_EBADFILE: a sample is damaged. */
+int dec_dump_samples(FILE *out, const struct dec_sideband *sb, struct st_error *err);
 
 /* The time of a line ("12.000000034"); buf needs 32 bytes. Returns buf. */
 char *dec_dump_time(uint64_t time, bool raw_time, char *buf, size_t size);

@@ -319,3 +319,8 @@ int dec_image_gap(const struct dec_image *image)
         return DEC_GAP_NO_IMAGE;
     }
 }
+
+int dec_image_descriptor(const struct dec_image *image)
+{
+    return image->state == DEC_IMAGE_OK ? ((const struct image_file *)image)->fd : -1;
+}

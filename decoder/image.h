@@ -112,6 +112,9 @@ struct dec_image *dec_images_at(const struct dec_images *images, size_t index);
  * where the file cannot be read (it is then marked STALE with the reason). */
 size_t dec_image_read(struct dec_image *image, uint64_t offset, void *buf, size_t n);
 
+/* The descriptor of the image's file, which stays the store's; -1: it has none. */
+int dec_image_descriptor(const struct dec_image *image);
+
 /* What a gap at code of this image is called (enum dec_gap); 0 when the image has its bytes. */
 int dec_image_gap(const struct dec_image *image);
 

@@ -103,12 +103,10 @@ static int open_stack(struct model_thread *t)
     return dec_stack_open(&config, &t->stack, NULL);
 }
 
-/* The thread that a batch is of. NULL: no memory. */
-static struct model_thread *thread_of(struct dec_model *m, const struct dec_stream_info *info,
-                                      const struct dec_event *e)
+struct model_thread *model_thread_of(struct dec_model *m, int32_t pid, int32_t tid, int32_t cpu,
+                                     uint64_t time)
 {
-    const struct dec_ring *ring = &m->sb->rings.at[info->ring];
-    struct dec_thread *thread = dec_sideband_need_thread(m->sb, info->pid, info->tid, ring->cpu, e->time);
+    struct dec_thread *thread = dec_sideband_need_thread(m->sb, pid, tid, cpu, time);
     struct model_thread *t;
 
     if (!thread)
@@ -218,7 +216,7 @@ int dec_model_emit(void *ctx, const struct dec_stream_info *info, const struct d
     if (events[n - 1].time > INT64_MAX)
         return st_fail(&m->error, ST_EBADFILE,
                        "the trace's times make no sense: is the time conversion in the file broken?");
-    t = thread_of(m, info, &events[0]);
+    t = model_thread_of(m, info->pid, info->tid, m->sb->rings.at[info->ring].cpu, events[0].time);
     if (!t)
         return st_nomem(&m->error, "a thread");
     if (events[n - 1].kind == DEC_GAP)

@@ -21,6 +21,9 @@ void dec_model_free(struct dec_model *m);
 dec_emit_fn dec_model_emit;
 const struct st_error *dec_model_error(const struct dec_model *m);
 
+/* Makes the calls of the samples that the side-band has. ST_ENOMEM; ST_EBADFILE: a sample that is damaged. */
+int dec_model_samples(struct dec_model *m, struct st_error *err);
+
 /* Every ring is decoded: builds what waited, closes stacks and gaps. ST_ENOMEM. */
 int dec_model_end(struct dec_model *m, struct st_error *err);
 

@@ -1,7 +1,10 @@
 /* Which threads a loss concerns, and what is missing before their first branch. */
 #include "decoder/model_impl.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 int model_gap_event(struct dec_model *m, uint32_t ring, struct dec_thread *thread, const struct dec_event *e,
                     const char *detail)
@@ -91,6 +94,15 @@ static const struct model_ring *overwritten_ring(const struct dec_model *m, cons
     return NULL;
 }
 
+/* The command that was recorded: its recording begins with its exec, and what its thread did before was ours.
+ */
+static bool is_command(const struct model_thread *t)
+{
+    const char *target = dec_sideband_meta(t->model->sb, "target");
+
+    return target && !strncmp(target, "-- ", 3) && !t->thread->start && t->thread->execs.n;
+}
+
 /* Whether it ran before `time`, as far as anybody knows. What begins at a program's first instruction misses
  * nothing of it. */
 static bool ran_before(const struct model_thread *t, uint64_t time)
@@ -98,6 +110,8 @@ static bool ran_before(const struct model_thread *t, uint64_t time)
     if (t->calls.n && !(t->calls.at[0].flags & TDB_CALL_NO_CALL))
         return false;
     if (t->thread->start && t->model->sb->inherited)
+        return false;
+    if (is_command(t))
         return false;
     return !t->thread->start || (t->thread->first_in && t->thread->first_in < time);
 }
@@ -149,7 +163,7 @@ static int lost_records(struct dec_model *m)
                                   .end = n->until > n->time ? n->until : n->time,
                                   .reason = n->name};
 
-        if (!n->lost)
+        if (!n->lost || n->of_samples)
             continue;
         row.thread = n->tid > 0 ? dec_sideband_thread(m->sb, n->tid, n->cpu, n->time) : NULL;
         if (dec_gap_add(&m->gaps, &row, n->detail))
@@ -158,11 +172,58 @@ static int lost_records(struct dec_model *m)
     return 0;
 }
 
+/* Since when the thread has a ring, as far as nothing is in it: 0: the trace itself tells, UINT64_MAX: never.
+ */
+static uint64_t empty_ring_since(const struct dec_sideband *sb, int32_t tid)
+{
+    uint64_t since;
+    int of;
+
+    for (size_t i = 0; i < sb->rings.n; i++)
+        if (sb->rings.at[i].tid == tid)
+            return 0;
+    /* One without a byte is in the recorder's list only. */
+    for (size_t i = 0; i < sb->meta.n; i++)
+        if (!strncmp(sb->meta.at[i].text, "ring.", 5) &&
+            sscanf(sb->meta.at[i].value, "tid=%d cpu=%*d since=%" SCNu64, &of, &since) == 2 && of == tid)
+            return since;
+    return UINT64_MAX;
+}
+
+/* Where every ring is a thread's, a thread that ran and has none was never recorded: it was born and gone
+ * before the recorder came to it, or the limits allowed no ring. */
+static int never_recorded(struct dec_model *m)
+{
+    const struct dec_sideband *sb = m->sb;
+
+    for (size_t i = 0; i < sb->rings.n; i++)
+        if (sb->rings.at[i].cpu >= 0)
+            return 0;
+    for (size_t i = 0; sb->rings.n && i < sb->threads.n; i++) {
+        struct dec_thread *t = sb->threads.at[i];
+        uint64_t since = empty_ring_since(sb, t->tid), end = t->end < sb->last ? t->end : sb->last;
+        struct dec_gap_row row = {.thread = t,
+                                  .cpu = -1,
+                                  .ring = DEC_NO_RING,
+                                  .start = t->start ? t->start : t->first_in,
+                                  .end = end < since ? end : since,
+                                  .reason = dec_gap_name(DEC_GAP_NOT_ATTACHED)};
+
+        if (t->tid <= 0 || !t->first_in || t->first_in >= since || row.end <= row.start)
+            continue;
+        if (dec_gap_add(&m->gaps, &row, "the thread had no ring while it ran"))
+            return -1;
+    }
+    return 0;
+}
+
 int model_gaps_of_threads(struct dec_model *m)
 {
     drop_firsts(m);
+    if (m->sb->snapshot && never_recorded(m))
+        return -1;
     for (size_t i = 0; i < m->nthreads; i++)
-        if (m->threads[i] && before_first(m, m->threads[i]))
+        if (m->threads[i] && !m->threads[i]->sampled && before_first(m, m->threads[i]))
             return -1;
-    return lost_records(m);
+    return model_gaps_of_samples(m) ? -1 : lost_records(m);
 }

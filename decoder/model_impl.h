@@ -17,7 +17,9 @@ struct model_thread {
 
     ST_VEC(struct dec_call) calls;
 
-    uint64_t first, last; /* times of the first and the last branch; first UINT64_MAX: none */
+    uint64_t first, last; /* times of the first and the last branch or sample; first UINT64_MAX: none */
+
+    bool sampled; /* its calls are made of samples */
 
     int64_t base; /* row id of the first call, less one; known when rows are written */
 };
@@ -77,6 +79,20 @@ struct dec_model {
 
     struct st_error error;
 };
+
+/* ---- model.c ---- */
+
+/* The thread that had a tid at a time, as it is decoded. NULL: no memory. */
+struct model_thread *model_thread_of(struct dec_model *m, int32_t pid, int32_t tid, int32_t cpu,
+                                     uint64_t time);
+
+/* ---- model_samples.c ---- */
+
+/* The period of samples, ns; 0: not to be told (there are none, or of an event that does not count time). */
+uint64_t model_sample_period(const struct dec_model *m);
+
+/* What is missing of the threads that were sampled. 0 or -1. */
+int model_gaps_of_samples(struct dec_model *m);
 
 /* ---- model_gaps.c ---- */
 

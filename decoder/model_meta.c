@@ -115,14 +115,14 @@ static const char *source(const struct dec_model *m)
     if (dec_sideband_meta(m->sb, "source"))
         return dec_sideband_meta(m->sb, "source");
     if (!m->sb->has_pt)
-        return NULL;
+        return m->sb->sampled ? "sample" : NULL;
     return c->known && c->mult == 1 && !c->shift && !c->zero ? "step" : "intel-pt";
 }
 
 static int write_origin(struct dec_model *m, struct tdb_writer *w, const struct pd_reader *r,
                         struct st_error *err)
 {
-    const struct perf_event_attr *attr = pt_attr(r);
+    const struct perf_event_attr *attr = m->sb->sampled && !m->sb->has_pt ? m->sb->sampled : pt_attr(r);
     char *command = command_line(r);
     int rc = put_text(w, "source", source(m), err);
 
@@ -198,6 +198,22 @@ static int write_clocks(struct dec_model *m, struct tdb_writer *w, const struct 
     return rc;
 }
 
+static int write_samples(struct dec_model *m, struct tdb_writer *w, struct st_error *err)
+{
+    int64_t switches = 0, period = (int64_t)model_sample_period(m);
+    int rc = 0;
+
+    for (size_t i = 0; i < m->sb->samples.n; i++)
+        switches += m->sb->samples.at[i].at_switch;
+    if (!m->sb->sampled || m->sb->has_pt)
+        return 0;
+    if (period)
+        rc = tdb_set_meta_number(w, "sample_period_ns", period, err);
+    if (!rc)
+        rc = tdb_set_meta_number(w, "samples", (int64_t)m->sb->samples.n, err);
+    return rc ? rc : tdb_set_meta_number(w, "switch_samples", switches, err);
+}
+
 static struct dec_stack_counts sum_counts(const struct dec_model *m)
 {
     struct dec_stack_counts sum = {0};
@@ -207,7 +223,7 @@ static struct dec_stack_counts sum_counts(const struct dec_model *m)
 
         if (!c)
             continue;
-        sum.calls += c->calls;
+        sum.calls += m->threads[i]->sampled ? m->threads[i]->calls.n : c->calls;
         sum.reconstructed += c->reconstructed;
         sum.unwound += c->unwound;
         sum.strays += c->strays;
@@ -329,5 +345,7 @@ int model_write_meta(struct dec_model *m, struct tdb_writer *w, const struct dec
         rc = write_warnings(m, w, err);
     if (!rc)
         rc = write_clocks(m, w, from, err);
+    if (!rc)
+        rc = write_samples(m, w, err);
     return rc ? rc : write_counts(m, w, from->flow, err);
 }

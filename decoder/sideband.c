@@ -62,6 +62,7 @@ static int apply_all(struct sb_context *c, struct st_error *err)
     if (sb_split_pieces(c) || sb_end_switches(c))
         return st_nomem(err, "the side-band");
     sb_sort_kernel_names(c->sb);
+    sb_sort_samples(c->sb);
     end_processes(c->sb);
     return 0;
 }
@@ -150,6 +151,8 @@ void dec_sideband_free(struct dec_sideband *sb)
     st_vec_free(&sb->cpus);
     st_vec_free(&sb->rings);
     st_vec_free(&sb->notices);
+    st_vec_free(&sb->samples);
+    st_vec_free(&sb->sample_rings);
     st_vec_free(&sb->stalls);
     st_vec_free(&sb->kernel_names);
     st_vec_free(&sb->meta);

@@ -117,6 +117,8 @@ struct dec_notice {
 
     bool lost; /* a gap, else a mark */
 
+    bool of_samples; /* it concerns the samples */
+
     const char *name; /* "exec", "throttled", ... */
 
     char detail[64];
@@ -142,6 +144,26 @@ struct dec_meta {
     const char *value; /* behind the '=' */
 };
 
+/* A sample with a call chain. */
+struct dec_sample_record {
+    uint64_t time;
+
+    int32_t pid, tid, cpu;
+
+    bool at_switch; /* of the context-switches event */
+
+    struct pd_record record;
+};
+
+/* A ring of samples, as the recorder tells of it. */
+struct dec_sample_ring {
+    int32_t tid, cpu; /* -1: a ring of a CPU, of a thread */
+
+    uint64_t since;
+
+    bool overwritten;
+};
+
 struct dec_sideband {
     ST_VEC(struct dec_process *) processes;
 
@@ -152,6 +174,12 @@ struct dec_sideband {
     ST_VEC(struct dec_ring) rings;
 
     ST_VEC(struct dec_notice) notices;
+
+    ST_VEC(struct dec_sample_record) samples; /* by thread, then time */
+
+    ST_VEC(struct dec_sample_ring) sample_rings;
+
+    const struct perf_event_attr *sampled; /* by the event that sampled; NULL: there are no samples */
 
     ST_VEC(struct dec_stall_sample) stalls; /* in the order of their times */
 

@@ -91,6 +91,19 @@ int sb_apply(struct sb_context *c, const struct sb_timed *t, struct st_error *er
 /* A sample of the stall event. */
 int sb_stall_sample(struct sb_context *c, const struct pd_record *record, struct st_error *err);
 
+/* ---- sideband_samples.c ---- */
+
+/* Whether the record is a sample with a call chain, of a thread at a time. */
+bool sb_is_sample(const struct pd_record *record);
+
+/* Keeps it. 0 or a negative st_code. */
+int sb_sample(struct sb_context *c, const struct pd_record *record, struct st_error *err);
+
+void sb_sort_samples(struct dec_sideband *sb);
+
+/* Takes in what the recorder tells of its rings of samples. 0 or -1 (no memory). */
+int sb_sample_rings(struct sb_context *c);
+
 /* ---- sideband_meta.c ---- */
 
 /* A sample of the recorder's own event: struct st_meta_record, struct st_vdso_record. 0 or a negative

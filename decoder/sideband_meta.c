@@ -158,6 +158,8 @@ int sb_apply_meta(struct sb_context *c)
         if (text)
             apply_ring(c, ring, text);
     }
+    if (sb->sampled && sb_sample_rings(c))
+        return -1;
     if (done > 0 && sb->last)
         sb->last = (uint64_t)done > sb->last ? (uint64_t)done : sb->last;
     if (apply_dropped(c, "switches_since", "context switches"))

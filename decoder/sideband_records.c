@@ -140,12 +140,19 @@ static int apply_mmap2(struct sb_context *c, const struct pd_record *r, uint64_t
     return map(c, r, time, &id, (const struct mmap_record *)(const void *)m, err);
 }
 
+/* Whether it tells of the samples. */
+static bool of_samples(const struct pd_record *r)
+{
+    return r->event && r->event->attr.sample_type & PERF_SAMPLE_CALLCHAIN;
+}
+
 static int notice(struct sb_context *c, const struct pd_record *r, uint64_t time,
                   const struct dec_notice *what, struct st_error *err)
 {
     struct dec_notice n = *what;
 
     n.time = time;
+    n.of_samples = of_samples(r);
     n.tid = r->id.has & PERF_SAMPLE_TID ? (int32_t)r->id.tid : -1;
     n.cpu = r->id.has & PERF_SAMPLE_CPU ? (int32_t)r->id.cpu : -1;
     return st_vec_push(&c->sb->notices, n) ? st_nomem(err, "the side-band's notices") : 0;
@@ -266,7 +273,7 @@ static int apply_lost(struct sb_context *c, const struct pd_record *r, uint64_t 
     if (rc)
         return rc;
     snprintf(n.detail, sizeof(n.detail), "%" PRIu64 " %s did not fit into the kernel's buffer",
-             samples ? m->word[0] : m->word[1], samples ? "samples" : "side-band records");
+             samples ? m->word[0] : m->word[1], samples || of_samples(r) ? "samples" : "side-band records");
     return notice(c, r, time, &n, err);
 }
 
@@ -408,7 +415,9 @@ int sb_collect(void *context, const struct pd_record *r, struct st_error *err)
     case PERF_RECORD_SAMPLE:
         if (is_meta(r))
             return sb_meta_sample(c, r, err);
-        return is_stall(r) ? keep(c, r, err) : 0;
+        if (is_stall(r))
+            return keep(c, r, err);
+        return sb_is_sample(r) ? sb_sample(c, r, err) : 0;
     default:
         break;
     }

@@ -50,6 +50,19 @@ static int set_rings(void *to, const char *text, struct st_error *err)
     return st_fail(err, ST_EUSAGE, "--rings: '%s' is none of auto, thread, cpu", text);
 }
 
+static int set_callgraph(void *to, const char *text, struct st_error *err)
+{
+    static const char *const words[] = {"fp", "dwarf", "lbr"};
+    static const enum rec_callgraph values[] = {REC_CALLGRAPH_FP, REC_CALLGRAPH_DWARF, REC_CALLGRAPH_LBR};
+
+    for (size_t i = 0; i < 3; i++)
+        if (!strcmp(text, words[i])) {
+            *(enum rec_callgraph *)to = values[i];
+            return 0;
+        }
+    return st_fail(err, ST_EUSAGE, "--callgraph: '%s' is none of fp, dwarf, lbr", text);
+}
+
 #define PLAIN(n, l, a, k, t, h)                                                                              \
     {                                                                                                        \
         .name = n, .letter = l, .arg = a, .kind = k, .to = t, .help = h                                      \
@@ -86,6 +99,9 @@ static int parse(struct arm_options *o, int argc, char **argv, struct st_error *
         CALL("no-kernel", 0, NULL, &o->kernel, set_no_kernel, "record user code only"),
         PLAIN("ring", 0, "SIZE", ST_OPT_SIZE, &o->ring_bytes, "of trace data a ring, as 4M"),
         CALL("rings", 0, "thread|cpu", &o->rings, set_rings, "one ring a thread, or one a CPU"),
+        NUMBER("freq", 'F', "N", &o->frequency, "samples a second (sample; default: what costs 1 %)"),
+        CALL("callgraph", 0, "fp|dwarf|lbr", &o->callgraph, set_callgraph,
+             "how samples of user code tell who called whom (default fp)"),
         PLAIN("output", 'o', "PREFIX", ST_OPT_STRING, &o->prefix,
               "writes PREFIX.N.data and PREFIX.N.db (default: stalltrap)"),
         NUMBER("snapshots", 0, "N", &o->snapshots, "end after N traps (default 1; 0: never)"),

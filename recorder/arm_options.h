@@ -24,6 +24,10 @@ struct arm_options {
 
     uint64_t ring_bytes; /* 0: the source's default */
 
+    long frequency; /* of samples; 0: the source's default */
+
+    enum rec_callgraph callgraph;
+
     const char *prefix;
 
     long snapshots; /* 0: no limit */

@@ -100,6 +100,10 @@ static struct rec_source_config source_config(const struct arm *arm)
         .ring_bytes = arm->options.ring_bytes,
         .kernel = arm->options.kernel < 0 ? geteuid() == 0 : arm->options.kernel,
         .rings = arm->options.rings,
+        .freeze_on_trigger = arm->options.triggers && !arm->options.after,
+        .once = arm->options.snapshots == 1,
+        .frequency = (unsigned)arm->options.frequency,
+        .callgraph = arm->options.callgraph,
     };
 }
 
@@ -112,11 +116,14 @@ static int choose_source(struct arm *arm, struct st_error *err)
 
 static int open_sideband(struct arm *arm, struct st_error *err)
 {
+    const struct rec_source_config source = source_config(arm);
+    bool inherits = arm->ops->inherits && arm->ops->inherits(&source);
     struct rec_sideband_config config = {
         .target = &arm->options.target,
         .command = arm->launch.pid,
         .switches = !arm->ops->own_switches,
-        .wake_at_once = arm->ops->thread_started != NULL,
+        .kernel = source.kernel && !arm->ops->own_switches,
+        .wake_at_once = arm->ops->thread_started && !inherits,
     };
     int rc = rec_store_open(NULL, &arm->store, err);
 
@@ -134,17 +141,20 @@ static int tell_source(void *ctx, pid_t pid, pid_t tid, struct st_error *err)
     return arm->ops->thread_started(arm->source, pid, tid, err);
 }
 
-/* --kernel by itself is a wish; said aloud it is a demand. */
-static int check_kernel(struct arm *arm, struct st_error *err)
+static bool records_kernel(const struct arm *arm)
 {
     struct perf_event_attr attr = {0};
     uint64_t priv[PD_PT_PRIV_MAX];
     const char *name;
 
-    if (arm->options.kernel != 1)
-        return 0;
-    arm->ops->pt_event(arm->source, &attr, &name, priv, PD_PT_PRIV_MAX);
-    if (!attr.exclude_kernel)
+    arm->ops->trace_event(arm->source, &attr, &name, priv, PD_PT_PRIV_MAX);
+    return !attr.exclude_kernel;
+}
+
+/* --kernel by itself is a wish; said aloud it is a demand. */
+static int check_kernel(struct arm *arm, struct st_error *err)
+{
+    if (arm->options.kernel != 1 || records_kernel(arm))
         return 0;
     return st_fail(err, ST_ECANNOT, "--kernel: source %s records user code only", arm->ops->name);
 }
@@ -170,6 +180,7 @@ static int open_triggers(struct arm *arm, struct st_error *err)
         .target = &arm->options.target,
         .command = arm->launch.pid,
         .warm_up_ns = arm->options.warm_up,
+        .early = arm->ops->stops_in_kernel && arm->ops->stops_in_kernel(arm->source),
     };
     struct perf_event_attr attr;
     rec_cpu_list cpus = {0};
@@ -208,12 +219,16 @@ static int open_outside(struct arm *arm, struct st_error *err)
     return 0;
 }
 
-/* Recording first, then what fires, then the command. */
+/* Recording first, then what fires, then the command. But a trigger that is attached changes the kernel's
+ * code: kernel code is recorded only when all of that is done. */
 static int start(struct arm *arm, struct st_error *err)
 {
-    int rc = arm->ops->start(arm->source, err);
+    bool early = arm->options.triggers && records_kernel(arm);
+    int rc = early ? trg_start(arm->options.triggers, err) : 0;
 
-    if (!rc && arm->options.triggers)
+    if (!rc)
+        rc = arm->ops->start(arm->source, err);
+    if (!rc && arm->options.triggers && !early)
         rc = trg_start(arm->options.triggers, err);
     if (!rc)
         rc = rec_clock_now(&arm->clock, &arm->armed, err);
@@ -243,7 +258,8 @@ static int announce(struct arm *arm, struct st_error *err)
     arm->ops->describe(arm->source, arm->source_text, sizeof(arm->source_text));
     if (arm->options.triggers)
         list_triggers(arm, waiting, sizeof(waiting));
-    st_log_info("armed: %s, %s; waiting for %s%s", arm->ops->name, arm->source_text, waiting,
+    st_log_info("armed: %s%s, %s; waiting for %s%s", arm->ops->name,
+                rec_source_instead(arm->options.source, arm->ops), arm->source_text, waiting,
                 arm->options.triggers ? " (Ctrl-C: snapshot now)" : "");
     if (fd < 0)
         return 0;

@@ -160,7 +160,7 @@ static int capture_and_write(struct arm *arm, struct st_error *err)
     if (!rc)
         rc = arm_drain_stalls(arm, err);
     arm_tell(arm);
-    if (!rc && arm->options.triggers)
+    if (!rc && (arm->options.triggers || arm->ops->records))
         load_kallsyms(arm);
     if (!rc)
         rc = write_snapshot(arm, err);

@@ -46,3 +46,26 @@ int rec_cpus_online(rec_cpu_list *cpus, struct st_error *err)
     fclose(f);
     return got ? rec_cpus_parse(text, cpus, err) : st_fail(err, ST_EFAIL, "%s is empty", path);
 }
+
+static bool has(const rec_cpu_list *cpus, int cpu)
+{
+    for (size_t i = 0; i < cpus->n; i++)
+        if (cpus->at[i] == cpu)
+            return true;
+    return false;
+}
+
+const char *rec_cpus_differ(const rec_cpu_list *a, const rec_cpu_list *b, char *text, size_t size)
+{
+    size_t at = 0;
+
+    text[0] = '\0';
+    for (int list = 0; list < 2; list++) {
+        const rec_cpu_list *in = list ? b : a, *out = list ? a : b;
+
+        for (size_t i = 0; i < in->n && at < size; i++)
+            if (!has(out, in->at[i]))
+                at += (size_t)snprintf(text + at, size - at, "%s%d", at ? "," : "", in->at[i]);
+    }
+    return text;
+}

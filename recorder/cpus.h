@@ -13,4 +13,7 @@ int rec_cpus_online(rec_cpu_list *cpus, struct st_error *err);
 /* The parser: "0-3,8,10-11\n". ST_EFAIL when it is no such list. */
 int rec_cpus_parse(const char *text, rec_cpu_list *cpus, struct st_error *err);
 
+/* The CPUs that are in one of the lists only, as "1,3"; "" where there are none. Returns text. */
+const char *rec_cpus_differ(const rec_cpu_list *a, const rec_cpu_list *b, char *text, size_t size);
+
 #endif

@@ -1,5 +1,7 @@
 /* Which source can record here, and what the processor's Intel PT offers. */
 #include "recorder/doctor.h"
+#include "recorder/intel_pt/pause.h"
+#include "recorder/kcore.h"
 #include "recorder/source.h"
 
 #include <dirent.h>
@@ -94,12 +96,47 @@ static void list_values(const char *folder, char *text, size_t size)
         closedir(dir);
 }
 
+/* Where Intel PT lacks: what is recorded without it, and what it would add. */
+static void add_without(struct doctor *d)
+{
+    doctor_add(
+        d, "without_intel_pt", "without Intel PT", DOCTOR_INFO, NULL,
+        "arm takes the source sample: off-CPU times, wake-ups and the stack a thread waits in are exact; "
+        "of the calls it sees those that last longer than a sampling period. Intel PT would add every "
+        "call and return, however short, each with its time, and the order of all of them");
+}
+
+static void add_freeze(struct doctor *d)
+{
+    struct st_error err = {0};
+
+    if (!pt_pause_probe(&err))
+        doctor_add(d, "intel_pt.aux_pause", "freeze in the kernel", DOCTOR_YES, NULL,
+                   "a trigger stops the trace of the thread that stalled at once (aux_pause)");
+    else
+        doctor_add(d, "intel_pt.aux_pause", "freeze in the kernel", DOCTOR_NO,
+                   "nothing to do: the recorder stops the trace from user space, a moment later", "%s",
+                   err.text);
+}
+
+static void add_kernel_code(struct doctor *d)
+{
+    struct st_error err = {0};
+
+    if (!rec_kcore_probe(&err))
+        doctor_add(d, "intel_pt.kcore", "the kernel's code", DOCTOR_YES, NULL,
+                   "/proc/kcore tells it: kernel functions can be recorded");
+    else
+        doctor_add(d, "intel_pt.kcore", "the kernel's code", DOCTOR_NO, NULL, "%s", err.text);
+}
+
 static void add_pmu(struct doctor *d)
 {
     char caps[2048] = "";
 
     if (access(pmu, F_OK)) {
         add_missing(d);
+        add_without(d);
         return;
     }
     doctor_add(d, "intel_pt", "Intel PT", DOCTOR_YES, NULL, "the kernel has an intel_pt PMU");
@@ -109,6 +146,8 @@ static void add_pmu(struct doctor *d)
     list_values("format", caps, sizeof(caps));
     doctor_add(d, "intel_pt.format", "Intel PT's settings", DOCTOR_INFO, NULL, "%s",
                *caps ? caps + 1 : "none");
+    add_freeze(d);
+    add_kernel_code(d);
 }
 
 void doctor_sources(struct doctor *d)

@@ -10,7 +10,12 @@
 
 int rec_perf_event(const struct perf_event_attr *attr, pid_t pid, int cpu)
 {
-    return (int)syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+    return rec_perf_event_in_group(attr, pid, cpu, -1);
+}
+
+int rec_perf_event_in_group(const struct perf_event_attr *attr, pid_t pid, int cpu, int leader)
+{
+    return (int)syscall(SYS_perf_event_open, attr, pid, cpu, leader, PERF_FLAG_FD_CLOEXEC);
 }
 
 void rec_perf_dummy(struct perf_event_attr *attr)

@@ -17,6 +17,9 @@
 /* The system call, with PERF_FLAG_FD_CLOEXEC. Returns the descriptor, or -1 with errno. */
 int rec_perf_event(const struct perf_event_attr *attr, pid_t pid, int cpu);
 
+/* The same, in the group of the event `leader`. */
+int rec_perf_event_in_group(const struct perf_event_attr *attr, pid_t pid, int cpu, int leader);
+
 /* An attribute of the dummy software event with REC_SAMPLE_TYPE on all its records; nothing is asked for yet.
  */
 void rec_perf_dummy(struct perf_event_attr *attr);

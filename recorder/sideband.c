@@ -1,5 +1,6 @@
 /* The side-band: dummy perf events on the target's threads. */
 #include "recorder/sideband.h"
+#include "base/log.h"
 #include "recorder/perf_event.h"
 #include "recorder/perf_record.h"
 #include "recorder/synth.h"
@@ -74,6 +75,24 @@ static void drop_unknown_fields(struct perf_event_attr *attr)
         attr->build_id = 0;
 }
 
+/* Code of the kernel changes for all: only events of every CPU tell of it. They are not worth failing for. */
+static void open_kernel(struct rec_sideband *sb, const rec_cpu_list *cpus)
+{
+    struct rec_group *group = &sb->groups[REC_SIDEBAND_KERNEL];
+    struct perf_event_attr attr;
+    struct st_error err = {0};
+
+    rec_perf_dummy(&attr);
+    /* Not ksymbol: the code of BPF programs is in the snapshot's kcore and kallsyms, and perf drops the kcore
+     * mapping that holds an address when a record says that the symbol there went. */
+    attr.text_poke = 1;
+    if (rec_group_open(group, &attr, cpus, STATE_RING, STATE_RING / 2, &err) ||
+        rec_group_add(group, -1, "watch the kernel's code", &err)) {
+        rec_group_close(group, -1);
+        st_log_debug("changes of the kernel's code will not be seen: %s", err.text);
+    }
+}
+
 static int open_groups(struct rec_sideband *sb, struct st_error *err)
 {
     struct perf_event_attr state, switches;
@@ -95,6 +114,8 @@ static int open_groups(struct rec_sideband *sb, struct st_error *err)
     if (!rc && sb->config.switches)
         rc = rec_group_open(&sb->groups[REC_SIDEBAND_SWITCHES], &switches, &cpus, switch_ring,
                             switch_ring / 2, err);
+    if (!rc && sb->config.kernel)
+        open_kernel(sb, &cpus);
     st_vec_free(&cpus);
     return rc;
 }
@@ -106,7 +127,7 @@ static int attach(struct rec_sideband *sb, pid_t tid, struct st_error *err)
 
     if (tid >= 0)
         snprintf(what, sizeof(what), "watch thread %d", tid);
-    for (int i = 0; !rc && i < REC_SIDEBAND_GROUPS; i++)
+    for (int i = 0; !rc && i < REC_SIDEBAND_KERNEL; i++)
         rc = rec_group_add(&sb->groups[i], tid, what, err);
     if (!rc && st_vec_push(&sb->attached, tid))
         rc = st_nomem(err, "the list of threads");
@@ -162,7 +183,7 @@ static int drop_doubles(struct rec_sideband *sb, struct st_error *err)
     int rc = rec_sideband_drain(sb, err);
 
     for (size_t i = 0; !rc && i < sb->born.n; i++)
-        for (int g = 0; g < REC_SIDEBAND_GROUPS; g++)
+        for (int g = 0; g < REC_SIDEBAND_KERNEL; g++)
             rec_group_remove(&sb->groups[g], sb->born.at[i].tid);
     return rc;
 }

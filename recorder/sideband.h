@@ -22,6 +22,8 @@ struct rec_sideband_config {
 
     bool switches; /* context switches too */
 
+    bool kernel; /* how the kernel's code changes too, where this user may see it */
+
     bool wake_at_once; /* on every state record: the source must hear of new threads */
 };
 
@@ -41,9 +43,14 @@ int rec_sideband_drain(struct rec_sideband *sideband, struct st_error *err);
 /* Drains by itself from now on, whenever a ring fills. */
 int rec_sideband_watch(struct rec_sideband *sideband, int loop, struct st_error *err);
 
-/* The groups of events, for the snapshot: the state's, and the context switches' (no events where there are
- * none). */
-enum rec_sideband_group { REC_SIDEBAND_STATE, REC_SIDEBAND_SWITCHES, REC_SIDEBAND_GROUPS };
+/* The groups of events, for the snapshot: the state's, the context switches' and the kernel code's (no events
+ * where there are none). */
+enum rec_sideband_group {
+    REC_SIDEBAND_STATE,
+    REC_SIDEBAND_SWITCHES,
+    REC_SIDEBAND_KERNEL,
+    REC_SIDEBAND_GROUPS
+};
 const struct rec_group *rec_sideband_group(const struct rec_sideband *sideband,
                                            enum rec_sideband_group which);
 

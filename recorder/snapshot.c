@@ -38,7 +38,7 @@ static int add_trace_event(struct snap *s, uint64_t priv[PD_PT_PRIV_MAX], struct
     const char *name = "";
     int rc;
 
-    in->ops->pt_event(in->source, &attr, &name, priv, PD_PT_PRIV_MAX);
+    in->ops->trace_event(in->source, &attr, &name, priv, PD_PT_PRIV_MAX);
     attr.sample_type |= REC_SAMPLE_TYPE;
     attr.sample_id_all = 1;
     rc = add_group(s, SNAP_TRACE, &attr, NULL, name, err);
@@ -56,8 +56,10 @@ static int add_events(struct snap *s, uint64_t priv[PD_PT_PRIV_MAX], struct st_e
 {
     const struct rec_group *state = rec_sideband_group(s->in->sideband, REC_SIDEBAND_STATE);
     const struct rec_group *switches = rec_sideband_group(s->in->sideband, REC_SIDEBAND_SWITCHES);
+    const struct rec_group *kernel = rec_sideband_group(s->in->sideband, REC_SIDEBAND_KERNEL);
     struct perf_event_attr attr;
-    int rc = add_trace_event(s, priv, err);
+    bool records = s->in->ops->records;
+    int rc = records ? snap_add_record_event(s, 0, err) : add_trace_event(s, priv, err);
 
     if (!rc)
         rc = add_group(s, SNAP_STATE, &state->attr, state, "dummy:u", err);
@@ -73,7 +75,12 @@ static int add_events(struct snap *s, uint64_t priv[PD_PT_PRIV_MAX], struct st_e
     attr.sample_type |= PERF_SAMPLE_RAW;
     if (!rc)
         rc = add_group(s, SNAP_META, &attr, NULL, ST_META_EVENT_NAME, err);
-    if (switches->events.n)
+    if (!rc && kernel->events.n)
+        rc = add_group(s, SNAP_KERNEL, &kernel->attr, kernel, "dummy:u", err);
+    if (!rc && records)
+        rc = snap_add_record_event(s, 1, err);
+    /* Whose the trace is: of a thread's own ring perf knows it, and takes no switch for it. */
+    if (switches->events.n && priv[PD_PT_PER_CPU_MMAPS])
         priv[PD_PT_HAVE_SCHED_SWITCH] = s->in->target->kind == ST_TARGET_ALL ? 3 : 2;
     return rc;
 }
@@ -177,15 +184,21 @@ int snap_write_sample(struct snap *s, enum snap_event event, const void *raw, si
     return pd_writer_sample(s->w, event, &sample, err);
 }
 
-static int write_all(struct snap *s, const struct rec_stored *list, size_t n, struct st_error *err)
+static int write_all(struct snap *s, bool kernel, const struct rec_stored *list, size_t n,
+                     struct st_error *err)
 {
     uint64_t priv[PD_PT_PRIV_MAX] = {0};
+    bool records = s->in->ops->records;
     int rc = add_events(s, priv, err);
 
-    if (!rc)
+    if (!rc && !records)
         rc = write_info(s, priv, err);
+    if (!rc && kernel)
+        rc = snap_write_kernel(s, err);
+    if (!rc && records)
+        rc = snap_write_kernel_map(s, err);
     if (!rc)
-        rc = write_rings(s, err);
+        rc = records ? snap_write_records(s, err) : write_rings(s, err);
     if (!rc)
         rc = snap_write_meta(s, err);
     if (!rc)
@@ -203,16 +216,17 @@ int rec_snapshot_write(const struct rec_snapshot *in, const char *path, struct s
 {
     struct snap s = {.in = in, .time = in->capture->how.done_time};
     struct rec_stored *list = NULL;
+    bool kernel = snap_wants_kernel(in);
     size_t n = 0;
     int rc = rec_store_sorted(in->store, &list, &n, err);
 
     if (!rc)
         rc = snap_list_processes(&s, list, n, err);
     if (!rc)
-        rc = pd_writer_open(path, false, &s.w, err);
+        rc = pd_writer_open(path, kernel, &s.w, err);
     if (!rc) {
         snap_copy_code(&s, path);
-        rc = write_all(&s, list, n, err);
+        rc = write_all(&s, kernel, list, n, err);
         if (rc)
             pd_writer_abort(s.w);
         else

@@ -9,7 +9,7 @@
 #include "recorder/snapshot.h"
 
 /* The events' places in the file. */
-enum snap_event { SNAP_TRACE, SNAP_STATE, SNAP_SWITCHES, SNAP_STALLS, SNAP_META, SNAP_EVENTS };
+enum snap_event { SNAP_TRACE, SNAP_STATE, SNAP_SWITCHES, SNAP_STALLS, SNAP_META, SNAP_KERNEL, SNAP_EVENTS };
 
 struct snap {
     const struct rec_snapshot *in;
@@ -28,7 +28,8 @@ struct snap {
 /* snapshot_meta.c: how the snapshot came about. */
 int snap_write_meta(struct snap *s, struct st_error *err);
 
-/* snapshot_names.c: the names of the kernel addresses that the stall records in `list` hold. */
+/* snapshot_names.c: the names of the kernel addresses that the stall records in `list` and the samples hold.
+ */
 int snap_write_names(struct snap *s, const struct rec_stored *list, size_t n, struct st_error *err);
 
 /* snapshot_code.c: the processes that the side-band in `list` tells of, into s->pids. */
@@ -42,6 +43,30 @@ int snap_write_vdsos(struct snap *s, struct st_error *err);
 
 /* An MMAP2 record, with the name of the copy where there is one. */
 int snap_write_map(struct snap *s, const struct rec_mmap2_record *map, struct st_error *err);
+
+/* snapshot_kernel.c: whether the snapshot is to hold the kernel's code: it was recorded, and can be read. */
+bool snap_wants_kernel(const struct rec_snapshot *in);
+
+/* Copies the kernel's code as it is now, and writes the record of its mapping. */
+int snap_write_kernel(struct snap *s, struct st_error *err);
+
+/* The record alone, without which perf names no kernel function; nothing where this user sees no kernel
+ * addresses. */
+int snap_write_kernel_map(struct snap *s, struct st_error *err);
+
+/* snapshot_records.c, for sources whose rings hold records. Adds the n-th event that has some; nothing where
+ * there are not so many. */
+int snap_add_record_event(struct snap *s, size_t n, struct st_error *err);
+
+/* The records of a copied ring, the oldest first. Stops at what is not 0 and returns it. */
+typedef int snap_record_fn(void *ctx, const struct perf_event_header *record, struct st_error *err);
+int snap_each_record(const struct rec_ring *ring, snap_record_fn *fn, void *ctx, struct st_error *err);
+
+int snap_write_records(struct snap *s, struct st_error *err);
+
+/* The call chain of a sample in such a ring (REC_SAMPLE_TYPE, the period, then the chain), with perf's
+ * PERF_CONTEXT_* marks. Returns its length; 0 for other records. */
+size_t snap_sample_chain(const struct perf_event_header *record, const uint64_t **chain);
 
 /* snapshot_files.c: the build ids of the files, for the header. */
 int snap_write_build_ids(struct snap *s, const struct rec_stored *list, size_t n, struct st_error *err);

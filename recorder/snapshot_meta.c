@@ -106,9 +106,22 @@ static void put_capture(struct pairs *p, const struct rec_capture *c)
     for (size_t i = 0; i < c->rings.n; i++) {
         const struct rec_ring *r = &c->rings.at[i];
 
-        put(p, "ring.%u=tid=%d cpu=%d since=%" PRIu64 " offset=%" PRIu64 " size=%zu truncated=%d", r->idx,
-            r->tid, r->cpu, r->first_time, r->offset, r->size[0], r->perf_truncated);
+        put(p,
+            "ring.%u=tid=%d cpu=%d since=%" PRIu64 " offset=%" PRIu64
+            " size=%zu truncated=%d in_kernel=%d late=%" PRIu64,
+            r->idx, r->tid, r->cpu, r->first_time, r->offset, r->size[0], r->perf_truncated, r->in_kernel,
+            r->late_bytes);
     }
+}
+
+static void put_unseen_cpus(struct pairs *p, const struct rec_snapshot *in)
+{
+    char cpus[1024] = "";
+
+    if (in->ops->unseen_cpus)
+        in->ops->unseen_cpus(in->source, cpus, sizeof(cpus));
+    if (*cpus)
+        put(p, "unseen_cpus=%s", cpus);
 }
 
 int snap_write_meta(struct snap *s, struct st_error *err)
@@ -127,6 +140,7 @@ int snap_write_meta(struct snap *s, struct st_error *err)
     put_target(&p, in->target);
     put(&p, "armed=%" PRIu64, in->armed);
     put_capture(&p, in->capture);
+    put_unseen_cpus(&p, in);
     if (rec_store_events_dropped(in->store))
         put(&p, "switches_since=%" PRIu64, rec_store_events_dropped(in->store));
     if (rec_store_samples_dropped(in->store))

@@ -1,4 +1,4 @@
-/* The names of the kernel addresses in the stall records: struct st_symbol_record. */
+/* The names of the kernel addresses in the stall records and the samples: struct st_symbol_record. */
 #include "base/vec.h"
 #include "recorder/perf_record.h"
 #include "recorder/snapshot_impl.h"
@@ -49,6 +49,31 @@ static int take_record(struct names *names, const struct perf_event_header *reco
     if (!rc)
         rc = take_frames(names, stall->wstack, stall->wstack_n);
     return rc ? rc : take_frames(names, &stall->timer_func, 1);
+}
+
+static int take_sample(void *ctx, const struct perf_event_header *record, struct st_error *err)
+{
+    struct names *names = ctx;
+    const uint64_t *chain;
+    size_t n = snap_sample_chain(record, &chain);
+
+    (void)err;
+    for (size_t i = 0; i < n; i++) {
+        if (chain[i] >= PERF_CONTEXT_MAX || chain[i] >> 63 == 0)
+            continue;
+        if (st_vec_push(&names->addresses, chain[i]))
+            return -1;
+    }
+    return 0;
+}
+
+static int take_rings(struct names *names, const struct rec_snapshot *in)
+{
+    int rc = 0;
+
+    for (size_t i = 0; in->ops->records && !rc && i < in->capture->rings.n; i++)
+        rc = snap_each_record(&in->capture->rings.at[i], take_sample, names, NULL);
+    return rc;
 }
 
 static int flush(struct snap *s, struct names *names, struct st_error *err)
@@ -107,6 +132,8 @@ int snap_write_names(struct snap *s, const struct rec_stored *list, size_t n, st
     for (size_t i = 0; !rc && i < n; i++)
         if (take_record(&names, list[i].record))
             rc = st_nomem(err, "the names of kernel functions");
+    if (!rc && take_rings(&names, s->in))
+        rc = st_nomem(err, "the names of kernel functions");
     if (!rc)
         rc = write_names(s, &names, err);
     st_vec_free(&names.addresses);

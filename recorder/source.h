@@ -17,6 +17,13 @@ struct rec_source; /* each source has its own */
 
 enum rec_rings { REC_RINGS_AUTO, REC_RINGS_THREAD, REC_RINGS_CPU };
 
+/* How a sample tells who called whom in user code. Of the kernel the kernel's own unwinder does. */
+enum rec_callgraph {
+    REC_CALLGRAPH_FP,    /* by frame pointers */
+    REC_CALLGRAPH_DWARF, /* registers and a piece of the stack, unwound when it is decoded */
+    REC_CALLGRAPH_LBR,   /* the processor's stack of branches, where it has one */
+};
+
 struct rec_source_config {
     const struct st_target *target; /* resolved; stays valid until close */
 
@@ -28,9 +35,19 @@ struct rec_source_config {
     bool kernel; /* trace the kernel too, where the source can */
 
     enum rec_rings rings;
+
+    bool freeze_on_trigger; /* a trigger's announcement may stop the trace at once, where the source can:
+                             * nothing past it is wanted */
+
+    bool once; /* nothing is recorded after the first trap */
+
+    unsigned frequency; /* of samples a second; 0: the source's default */
+
+    enum rec_callgraph callgraph;
 };
 
-/* One ring's bytes, oldest first, in up to two pieces; valid until resume() or close(). */
+/* One ring's bytes, oldest first, in up to two pieces; valid until resume() or close(). Of a ring of records
+ * (rec_source_ops.records) the newest record comes first, and the oldest may be cut. */
 struct rec_ring {
     uint32_t idx;
 
@@ -50,6 +67,10 @@ struct rec_ring {
     uint64_t first_time; /* perf clock ns since when this ring recorded (thread attached) */
 
     bool perf_truncated; /* bytes were lost within (PERF_AUX_FLAG_TRUNCATED) */
+
+    bool in_kernel; /* stopped by the kernel before user space woke */
+
+    uint64_t late_bytes; /* written after its thread last got a CPU, as far as the source knows; else 0 */
 };
 
 /* How a freeze went, for the snapshot's own account. */
@@ -72,6 +93,17 @@ struct rec_switch {
     bool out; /* the thread lost the CPU; else it got one (PERF_RECORD_MISC_SWITCH_OUT) */
 
     bool preempt; /* out while it could run (PERF_RECORD_MISC_SWITCH_OUT_PREEMPT) */
+};
+
+/* An event that has records in the rings. */
+struct rec_record_event {
+    struct perf_event_attr attr;
+
+    const char *name; /* as perf names it */
+
+    const uint64_t *ids;
+
+    size_t nids;
 };
 
 struct rec_source_ops {
@@ -109,10 +141,32 @@ struct rec_source_ops {
      * NULL. */
     int (*thread_started)(struct rec_source *s, pid_t pid, pid_t tid, struct st_error *err);
 
-    /* The PT event's attribute as it belongs into the snapshot, and the words of PD_RECORD_AUXTRACE_INFO
-     * (enum pd_pt_priv). */
-    void (*pt_event)(struct rec_source *s, struct perf_event_attr *attr, const char **name, uint64_t *priv,
-                     size_t npriv);
+    /* Whether with this configuration threads that are born later are recorded by themselves, so that
+     * thread_started need not be told of each at once. NULL: no. */
+    bool (*inherits)(const struct rec_source_config *config);
+
+    /* The attribute of the event that records, as it belongs into the snapshot; of Intel PT also the words
+     * of PD_RECORD_AUXTRACE_INFO (enum pd_pt_priv; others leave them 0). */
+    void (*trace_event)(struct rec_source *s, struct perf_event_attr *attr, const char **name, uint64_t *priv,
+                        size_t npriv);
+
+    /* The rings hold perf's records (samples), and no AUX area. */
+    bool records;
+
+    /* Only with records: the event of index n, from 0 on, that has records in the rings. Its ids are an array
+     * of the source's own, valid until the next call. False: there is none. */
+    bool (*record_event)(struct rec_source *s, size_t n, struct rec_record_event *event);
+
+    /* Only with records, may be NULL: whether a record out of a ring belongs into the snapshot. */
+    bool (*keeps)(struct rec_source *s, const struct perf_event_header *record);
+
+    /* Whether it waits for a trigger's announcement (freeze_on_trigger), which then is to come as early as it
+     * can. NULL: no. */
+    bool (*stops_in_kernel)(struct rec_source *s);
+
+    /* CPUs that came or went since open() and so are not (or no longer) recorded, as "1,3"; "" where there
+     * are none. NULL: there never are. */
+    void (*unseen_cpus)(struct rec_source *s, char *text, size_t size);
 
     /* "user, 4 MiB a thread, 2 threads": the middle of the armed line. */
     void (*describe)(struct rec_source *s, char *text, size_t size);

@@ -4,32 +4,29 @@
 
 #include <string.h>
 
-extern const struct rec_source_ops rec_source_step;
+extern const struct rec_source_ops rec_source_intel_pt, rec_source_sample, rec_source_step;
 
 const struct rec_source_ops *const rec_sources[] = {
+    &rec_source_intel_pt,
+    &rec_source_sample,
     &rec_source_step,
     NULL,
 };
 
 /* Those that `auto` may take, in this order: never `step`, which slows the target down a thousandfold. */
 static const struct rec_source_ops *const automatic[] = {
+    &rec_source_intel_pt,
+    &rec_source_sample,
     NULL,
 };
 
-/* Every name of the command line, built or not. */
+/* Every name of the command line. */
 static const char *const names[] = {"auto", "intel-pt", "sample", "step"};
 
 static int unknown(const char *name, struct st_error *err)
 {
-    size_t n = sizeof(names) / sizeof(names[0]);
-    const char *near = st_nearest(name, strlen(name), names, n);
+    const char *near = st_nearest(name, strlen(name), names, sizeof(names) / sizeof(names[0]));
 
-    for (size_t i = 0; i < n; i++)
-        if (!strcmp(name, names[i])) {
-            st_fail(err, ST_ECANNOT, "this stalltrap was built without the source '%s'", name);
-            return st_hint(err,
-                           "--source step works on every x86-64 machine, but slows the target down much");
-        }
     st_fail(err, ST_EUSAGE, "--source: there is no source '%s'", name);
     return near ? st_hint(err, "did you mean '%s'?", near) : st_hint(err, "auto, intel-pt, sample or step");
 }
@@ -64,4 +61,11 @@ int rec_source_choose(const char *name, const struct rec_source_config *config,
         return rec_sources[i]->probe(config, err);
     }
     return unknown(name, err);
+}
+
+const char *rec_source_instead(const char *name, const struct rec_source_ops *ops)
+{
+    return !strcmp(name, "auto") && ops == &rec_source_sample
+               ? " (no Intel PT here, so calls are approximate: `stalltrap doctor`)"
+               : "";
 }

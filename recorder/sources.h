@@ -10,4 +10,7 @@
 int rec_source_choose(const char *name, const struct rec_source_config *config,
                       const struct rec_source_ops **ops, struct st_error *err);
 
+/* What the choice of "auto" costs, for the armed line: "" for the best there is, else " (...)". Static. */
+const char *rec_source_instead(const char *name, const struct rec_source_ops *ops);
+
 #endif

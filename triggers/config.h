@@ -46,6 +46,8 @@ struct offcpu_config {
 
     st_u32 worst; /* each new worst raises the threshold */
 
+    st_u32 early; /* a stall that fires is announced before its record is made */
+
     st_u64 tick_ns; /* of the jiffies clock, or more */
 };
 

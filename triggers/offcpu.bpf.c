@@ -123,6 +123,19 @@ int BPF_PROG(offcpu_switch, bool preempt, struct task_struct *prev, struct task_
     return 0;
 }
 
+/* A record that waits for its thread leaves at the latest as schedule() returns in it. */
+SEC("fexit/schedule")
+int offcpu_scheduled(void *ctx)
+{
+    st_u32 *slot = slot_of(bpf_get_current_task_btf());
+    struct thread *t = thread_at(slot);
+
+    (void)ctx;
+    if (t)
+        flush(t, *slot);
+    return 0;
+}
+
 /* Woken past the threshold: now the waker's stack is there to be walked. */
 static __noinline void woken_late(void *ctx, struct task_struct *task, st_u32 slot, st_u64 ktime)
 {

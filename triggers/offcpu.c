@@ -71,6 +71,7 @@ static void configure_offcpu(struct offcpu_bpf *bpf, const struct trg_open *how)
     bpf->rodata->offcpu.measure_only = how->config->measure_only;
     bpf->rodata->offcpu.count_idle = options->count_idle;
     bpf->rodata->offcpu.worst = how->spec->worst;
+    bpf->rodata->offcpu.early = how->config->early;
     clock_getres(CLOCK_MONOTONIC_COARSE, &tick); /* the kernel's TICK_NSEC */
     bpf->rodata->offcpu.tick_ns = tick.tv_nsec ? (uint64_t)tick.tv_nsec : 10000000;
     bpf->bss->threshold_ns = how->spec->threshold_ns;
@@ -93,7 +94,7 @@ static int size_maps(struct offcpu_bpf *bpf, const struct trg_config *config, st
 }
 
 /* To measure needs the switches only. */
-static void choose_programs(struct offcpu_bpf *bpf, bool measure_only)
+static void choose_programs(struct offcpu_bpf *bpf, bool measure_only, bool early)
 {
     struct bpf_program *firing[] = {
         bpf->progs.offcpu_waking,  bpf->progs.st_softirq_raise, bpf->progs.st_softirq_entry,
@@ -102,6 +103,7 @@ static void choose_programs(struct offcpu_bpf *bpf, bool measure_only)
 
     for (size_t i = 0; measure_only && i < sizeof(firing) / sizeof(firing[0]); i++)
         bpf_program__set_autoload(firing[i], false);
+    bpf_program__set_autoload(bpf->progs.offcpu_scheduled, early && !measure_only);
     bpf_program__set_autoattach(bpf->progs.offcpu_adopt, false);
     bpf_program__set_autoattach(bpf->progs.offcpu_look_at, false);
 }
@@ -145,7 +147,7 @@ static int offcpu_open(const struct trg_open *how, struct trg_state **state, str
     }
     configure_follow(s->bpf, how->config);
     configure_offcpu(s->bpf, how);
-    choose_programs(s->bpf, how->config->measure_only);
+    choose_programs(s->bpf, how->config->measure_only, how->config->early);
     rc = configure_places(s->bpf, err);
     if (!rc)
         rc = size_maps(s->bpf, how->config, err);

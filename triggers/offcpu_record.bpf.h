@@ -105,6 +105,8 @@ static __noinline void finish_record(struct thread *t, st_u32 slot)
 
     if (!p)
         return;
+    if (offcpu.early && p->r.flags & ST_STALL_FIRED)
+        announce(&p->r);
     if (p->r.ustack_n && (st_u64)task == t->task) {
         struct pt_regs *regs = user_registers(task);
 

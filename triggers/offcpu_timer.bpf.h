@@ -91,6 +91,9 @@ static __noinline void tell_ended(struct thread *t, st_u32 slot, struct task_str
     }
     fill_ended(p, t, task, took, told_start);
     __sync_lock_test_and_set(&t->emit, 1);
+    /* Who slept comes out of schedule(), where offcpu_scheduled waits for it; starting a timer takes long. */
+    if (offcpu.early && t->state)
+        return;
     t->armed = 1;
     if (bpf_timer_start(&t->timer, 0, 0)) {
         t->armed = 0;

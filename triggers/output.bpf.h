@@ -1,7 +1,8 @@
 /* How a record leaves the kernel. bpf_perf_event_output() needs a context, which a timer's callback has not;
  * so a record is put ready and bpf_printk() is called: the tracepoint in it runs the program below, at once,
- * on the same CPU, with one. A record that fires is announced by a line that begins with "stalltrap": a perf
- * event on bpf_trace:bpf_trace_printk can stop a hardware trace by it in that moment. */
+ * on the same CPU, with one. A record that fires is announced by a line that begins with "stalltrap PID: ",
+ * the recorder's: a perf event on bpf_trace:bpf_trace_printk can stop a hardware trace by it in that moment.
+ */
 #ifndef ST_TRIGGERS_OUTPUT_BPF_H
 #define ST_TRIGGERS_OUTPUT_BPF_H
 
@@ -68,6 +69,12 @@ int BPF_PROG(st_output)
     return 0;
 }
 
+/* Stops a trace that waits for it. */
+static __always_inline void announce(const struct st_stall_record *r)
+{
+    bpf_printk("stalltrap %u: --on %u fired, stall %llu", follow.self, r->trigger, r->seq);
+}
+
 static __always_inline void write_record(st_u32 from, st_u32 slot, struct st_stall_record *r)
 {
     struct cpu_context *cpu = this_cpu();
@@ -77,7 +84,7 @@ static __always_inline void write_record(st_u32 from, st_u32 slot, struct st_sta
     cpu->output_slot = slot;
     cpu->output = from;
     if (r->flags & ST_STALL_FIRED)
-        bpf_printk("stalltrap: --on %u fired, stall %llu", r->trigger, r->seq);
+        announce(r);
     else
         bpf_printk("(stalltrap: --on %u, stall %llu)", r->trigger, r->seq);
     if (cpu->output != OUTPUT_NONE) {

@@ -21,6 +21,8 @@ struct trg_config {
 
     uint64_t warm_up_ns; /* nothing fires so long after start; it is measured all the same */
 
+    bool early; /* an announcement stops a trace at once: it is to come as early as it can, at some cost */
+
     bool measure_only; /* `watch`: histograms, nothing fires */
 };
 

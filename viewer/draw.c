@@ -20,11 +20,14 @@ static void draw_title(struct vw_view *v)
     struct vw_screen *s = v->screen;
     const struct vw_trace *t = v->trace;
     const char *name = strrchr(t->path, '/');
-    char text[1024];
+    char text[1024], period[32], sampled[96] = "";
 
     for (int x = 0; x < s->width; x++)
         vw_put(s, x, 0, ' ', ' ', VW_STYLE_TITLE);
-    snprintf(text, sizeof(text), "%s  %s", name ? name + 1 : t->path,
+    if (t->sampled_ns)
+        snprintf(sampled, sizeof(sampled), "SAMPLED each %s: short calls are not there  ",
+                 st_format_duration(t->sampled_ns, period, sizeof(period)));
+    snprintf(text, sizeof(text), "%s  %s%s", name ? name + 1 : t->path, sampled,
              t->stall_text ? t->stall_text : "no trigger");
     vw_put_text(s, 0, 0, s->width, VW_STYLE_TITLE, text);
 }

@@ -226,6 +226,20 @@ static int read_range(struct vw_trace *t, struct st_error *err)
     return rc;
 }
 
+static int read_sampling(struct vw_trace *t, struct st_error *err)
+{
+    static const char sql[] = "SELECT coalesce((SELECT value FROM meta WHERE key = 'sample_period_ns'), 1) "
+                              "FROM meta WHERE key = 'source' AND value = 'sample'";
+    sqlite3_stmt *stmt;
+
+    if (sqlite3_prepare_v2(t->db, sql, -1, &stmt, NULL))
+        return vw_sql_failed(t, err);
+    if (sqlite3_step(stmt) == SQLITE_ROW)
+        t->sampled_ns = sqlite3_column_int64(stmt, 0);
+    sqlite3_finalize(stmt);
+    return 0;
+}
+
 int vw_trace_open(const char *path, struct vw_trace **trace, struct st_error *err)
 {
     struct vw_trace *t = calloc(1, sizeof(*t));
@@ -240,6 +254,8 @@ int vw_trace_open(const char *path, struct vw_trace **trace, struct st_error *er
         sqlite3_exec(t->db, "PRAGMA cache_size = -16384", NULL, NULL, NULL);
     if (!rc)
         rc = vw_add_functions(t->db, err);
+    if (!rc)
+        rc = read_sampling(t, err);
     if (!rc)
         t->symbols = calloc(VW_SYMBOLS, sizeof(*t->symbols));
     if (!rc && !t->symbols)

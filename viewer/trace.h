@@ -60,6 +60,8 @@ struct vw_trace {
 
     char *stall_text; /* one printable line; NULL: none */
 
+    int64_t sampled_ns; /* the calls are of samples, so far apart (1: not known how far); 0: they are not */
+
     bool summarised; /* it has the tables `summary` and `tile` */
 
     sqlite3_stmt *in_window, *around, *tiles, *symbol, *slice, *next_slice;

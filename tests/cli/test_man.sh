@@ -10,11 +10,11 @@ commands=$(sed -n 's/^  stalltrap \([a-z]*\) .*/\1/p' help)
 [ "$(wc -w <<<"$commands")" -ge 8 ] || fail "--help lists no commands" help
 
 help_options() { # COMMAND: -x and --xyz, a line each
-    "$STALLTRAP" "$1" --help | sed -nE 's/^  +((-[a-z], )?--[a-z-]+).*/\1/p' | tr -s ', ' '\n'
+    "$STALLTRAP" "$1" --help | sed -nE 's/^  +((-[a-zA-Z], )?--[a-z-]+).*/\1/p' | tr -s ', ' '\n'
 }
 page_options() { # COMMAND: those in the tags of the section OPTIONS
     sed -n '/^\.SH OPTIONS/,/^\.SH [^O]/p' "$pages/stalltrap-$1.1" | sed -n '/^\.TP/{n;p}' | sed 's/\\-/-/g; s/^\.B//' |
-        grep -oE '(^|[ ,])--?[a-z][a-z-]*' | tr -d ' ,'
+        grep -oE '(^|[ ,])--?[a-zA-Z][a-z-]*' | tr -d ' ,'
 }
 
 for command in $commands; do

@@ -44,6 +44,7 @@ ends with `return FUNCTION`; perf's `return FUNCTION` names the function whose c
 instruction, which may be a tail call's, or a part that functions share):
   R1  Rows that no call instruction began have no `call`: call not seen (flag 1), tail call (flag 4), the stand-ins
       [syscall], [interrupt], [signal] and [untraced], signal handlers (the children of [signal]), the outermost row of a thread.
+      So do the kernel's entries (KERNEL_ENTRIES): an interrupt, an exception or a system call began them.
   R2  Rows that no return instruction ended have no `return`: those without `call`, those with flag 2 (return not seen).
       Where the next row of the same parent has flag 4 the function ended in a tail call; the last of such a chain has the
       `return` of its first.
@@ -52,6 +53,8 @@ instruction, which may be a tail call's, or a part that functions share):
   R4  A return of perf's ends the innermost open call that it goes back behind; calls inside of that one (left by longjmp or
       an exception) have flag 2. One that goes back behind none (to another stack, from a signal handler, out of a frame
       inherited by fork) has no `return`.
+  R5  A call to one of the kernel's indirect thunks (__x86_indirect_thunk_*) is a call of the function that it led to, whose
+      name perf's listing does not tell: any.
 """
 import collections
 import itertools
@@ -204,6 +207,8 @@ def read_aliases(path):
 
 
 aliases = {}
+KERNEL_ENTRIES = ("asm_exc_", "asm_sysvec_", "asm_common_interrupt", "asm_spurious_interrupt", "entry_SYSCALL_", "irq_entries_start",
+                  "__irqentry_text_start")
 STAND_INS = ("[syscall]", "[interrupt]", "[signal]", "[untraced]")
 
 
@@ -266,7 +271,8 @@ class Rows:
 
     def called(self, row):
         parent = self.by_id.get(row.parent_id)
-        return not (row.flags & 5 or row.function in STAND_INS or parent is None or parent.function == "[signal]")
+        entry = row.function.startswith(KERNEL_ENTRIES)
+        return not (row.flags & 5 or row.function in STAND_INS or entry or parent is None or parent.function == "[signal]")
 
     def return_of(self, row):
         head = self.head.get(row.id, row)
@@ -290,6 +296,8 @@ class Rows:
 
 
 def same_call(perf, ours):
+    if perf[1] != UNKNOWN and perf[1][0].startswith("__x86_indirect_thunk_"):  # R5
+        return perf[0] == ours[0]
     return perf[0] == ours[0] and same_place(perf[1], ours[1])
 
 

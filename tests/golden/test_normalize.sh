@@ -198,6 +198,17 @@ rows_are '1 NULL 0 a 0' '2 1 1 b 0' '3 2 2 [syscall] 0' '4 1 1 c 1' '5 4 2 [sign
 check 0 "R1: stand-ins, a call that was not seen, a signal handler"
 rows_are '1 NULL 0 a 0' '2 1 1 b 0' '3 1 1 handler 0'
 check 1 "R1: a handler stands in [signal]"
+rows_are '1 NULL 0 a 0' '2 1 1 b 0' '3 1 1 asm_exc_page_fault 0' '4 1 1 entry_SYSCALL_64_after_hwframe 0'
+check 0 "R1: entries of the kernel"
+rows_are '1 NULL 0 a 0' '2 1 1 b 0' '3 1 1 asm_load_gs_index 0'
+check 1 "R1: a function of the kernel in assembler is no entry"
+
+perf_is eval 'p call 1000 a+0x10 2000 __x86_indirect_thunk_rax+0x0; p return 2010 b+0x10 1005 a+0x15'
+rows_are '1 NULL 0 a 0' '2 1 1 b 0'
+check 0 "R5: where an indirect thunk led"
+rows_are '1 NULL 0 a 0'
+check 1 "R5: a call to a thunk is a call"
+perf_is plain_perf
 
 rows_are '1 NULL 0 a 0' '2 1 1 b 0' '3 2 2 c 0'
 check 1 "a call too deep"

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""check_nest.py LISTING N: compares a `perf script --itrace=cr` listing with the calls `nest N` must make.
+"""check_nest.py LISTING N [LEAST]: compares a `perf script --itrace=cr` listing with the calls `nest N` must make.
+
+With LEAST the listing is the end of them (of a ring that wrapped), and has at least so many.
 
 Only the calls and returns of nest's own functions count, in their order. Exit 0: equal; 1: not, with the first difference told.
 """
@@ -54,10 +56,14 @@ def listed(path):
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
     expected = Nest(int(sys.argv[2])).log
     got = list(listed(sys.argv[1]))
+    if len(sys.argv) == 4:
+        if len(got) < int(sys.argv[3]):
+            sys.exit(f"{sys.argv[1]}: only {len(got)} calls and returns are listed")
+        expected = expected[-len(got) :]
     for i, (want, (number, have)) in enumerate(zip(expected, got)):
         if want != have:
             sys.exit(f"{sys.argv[1]}:{number}: call {i}: expected {want}, listed {have}")

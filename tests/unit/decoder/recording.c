@@ -24,7 +24,7 @@ static struct {
     uint64_t id;
 } identity;
 
-enum { DUMMY_ID = 7, STALL_ID = 8, META_ID = 9 };
+enum { DUMMY_ID = 7, STALL_ID = 8, META_ID = 9, CLOCK_ID = 10, SWITCHES_ID = 11, LBR_ID = 12 };
 
 static void check(int rc, const struct st_error *err)
 {
@@ -47,7 +47,8 @@ void recording_begin(void)
                                     .sample_id_all = 1};
     struct perf_event_attr stall = dummy;
     struct perf_event_attr meta = dummy;
-    uint64_t ids[] = {DUMMY_ID, STALL_ID, META_ID};
+    struct perf_event_attr clock = dummy, switches, lbr;
+    uint64_t ids[] = {DUMMY_ID, STALL_ID, META_ID, CLOCK_ID, SWITCHES_ID, LBR_ID};
     struct st_error err = {0};
 
     stall.config = PERF_COUNT_SW_BPF_OUTPUT;
@@ -60,6 +61,20 @@ void recording_begin(void)
     check(pd_writer_add_event(writer, &dummy, &ids[0], 1, "dummy:u", &err), &err);
     check(pd_writer_add_event(writer, &stall, &ids[1], 1, ST_STALL_EVENT_NAME, &err), &err);
     check(pd_writer_add_event(writer, &meta, &ids[2], 1, ST_META_EVENT_NAME, &err), &err);
+    clock.config = PERF_COUNT_SW_CPU_CLOCK;
+    clock.sample_type |= PERF_SAMPLE_CALLCHAIN;
+    clock.freq = 1;
+    clock.sample_freq = 1000;
+    switches = clock;
+    switches.config = PERF_COUNT_SW_CONTEXT_SWITCHES;
+    switches.freq = 0;
+    switches.sample_period = 1;
+    lbr = clock;
+    lbr.sample_type |= PERF_SAMPLE_BRANCH_STACK;
+    lbr.branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK;
+    check(pd_writer_add_event(writer, &clock, &ids[3], 1, "cpu-clock", &err), &err);
+    check(pd_writer_add_event(writer, &switches, &ids[4], 1, "context-switches", &err), &err);
+    check(pd_writer_add_event(writer, &lbr, &ids[5], 1, "cycles", &err), &err);
     memset(&identity, 0, sizeof(identity));
     identity.id = DUMMY_ID;
 }
@@ -164,6 +179,81 @@ void recording_itrace(uint32_t pid, uint32_t tid)
 void recording_lost(uint64_t n)
 {
     record(PERF_RECORD_LOST, 0, (uint64_t[]){DUMMY_ID, n}, 16, NULL);
+}
+
+void recording_sample(bool at_switch, const uint64_t *chain, unsigned n)
+{
+    struct {
+        struct perf_event_header header;
+
+        uint64_t id;
+
+        uint32_t pid, tid;
+
+        uint64_t time;
+
+        uint32_t cpu, zero;
+
+        uint64_t n, chain[64];
+    } r = {.header = {.type = PERF_RECORD_SAMPLE},
+           .id = at_switch ? SWITCHES_ID : CLOCK_ID,
+           .pid = identity.pid,
+           .tid = identity.tid,
+           .time = identity.time,
+           .cpu = identity.cpu,
+           .n = n};
+    struct st_error err = {0};
+
+    assert_true(n <= 64);
+    if (n)
+        memcpy(r.chain, chain, n * sizeof(*chain));
+    r.header.size = (uint16_t)(sizeof(r) - (64 - n) * sizeof(*chain));
+    check(pd_writer_record(writer, &r.header, &err), &err);
+}
+
+void recording_branches(const uint64_t (*branches)[2], unsigned n)
+{
+    struct {
+        struct perf_event_header header;
+
+        uint64_t id;
+
+        uint32_t pid, tid;
+
+        uint64_t time;
+
+        uint32_t cpu, zero;
+
+        uint64_t chain, n, branches[32][3];
+    } r = {.header = {.type = PERF_RECORD_SAMPLE},
+           .id = LBR_ID,
+           .pid = identity.pid,
+           .tid = identity.tid,
+           .time = identity.time,
+           .cpu = identity.cpu,
+           .n = n};
+    struct st_error err = {0};
+
+    assert_true(n <= 32);
+    for (unsigned i = 0; i < n; i++)
+        memcpy(r.branches[i], branches[i], sizeof(branches[i]));
+    r.header.size = (uint16_t)(sizeof(r) - (32 - n) * sizeof(r.branches[0]));
+    check(pd_writer_record(writer, &r.header, &err), &err);
+}
+
+void recording_lost_samples(uint64_t n)
+{
+    identity.id = CLOCK_ID;
+    record(PERF_RECORD_LOST, 0, (uint64_t[]){CLOCK_ID, n}, 16, NULL);
+    identity.id = DUMMY_ID;
+}
+
+void recording_throttle(bool on)
+{
+    identity.id = CLOCK_ID;
+    record(on ? PERF_RECORD_THROTTLE : PERF_RECORD_UNTHROTTLE, 0,
+           (uint64_t[]){identity.time, CLOCK_ID, CLOCK_ID}, 24, NULL);
+    identity.id = DUMMY_ID;
 }
 
 static void sample(size_t event, const void *raw, size_t size)

@@ -32,6 +32,17 @@ void recording_itrace(uint32_t pid, uint32_t tid);
 void recording_lost(uint64_t n);
 void recording_stall(const struct st_stall_record *record);
 
+/* A sample with a call chain, as it stands in the record: n addresses and perf's marks. At a context switch,
+ * or by the CPU's clock (1 kHz). */
+void recording_sample(bool at_switch, const uint64_t *chain, unsigned n);
+
+/* A sample of user code with the processor's stack of n branches, newest first: {from, to}. */
+void recording_branches(const uint64_t (*branches)[2], unsigned n);
+
+/* The kernel dropped n samples; it holds them back from now on, or no more. */
+void recording_lost_samples(uint64_t n);
+void recording_throttle(bool on);
+
 /* Strings "key=value" of the recorder, each with its NUL: the size without the literal's own. */
 void recording_meta(const char *strings, size_t size);
 

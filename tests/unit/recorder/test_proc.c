@@ -44,6 +44,21 @@ static void lists_of_cpus(void **state)
     st_vec_free(&cpus);
 }
 
+static void cpus_that_came_or_went(void **state)
+{
+    rec_cpu_list before = {0}, now = {0};
+    char text[16];
+
+    (void)state;
+    assert_int_equal(rec_cpus_parse("0-3", &before, NULL), 0);
+    assert_int_equal(rec_cpus_parse("0,2-3,8", &now, NULL), 0);
+    assert_string_equal(rec_cpus_differ(&before, &now, text, sizeof(text)), "1,8");
+    assert_string_equal(rec_cpus_differ(&before, &before, text, sizeof(text)), "");
+    assert_string_equal(rec_cpus_differ(&before, &now, text, 2), "1");
+    st_vec_free(&before);
+    st_vec_free(&now);
+}
+
 /* A 64-bit ELF file with one note, as small as it can be. */
 struct small_elf {
     Elf64_Ehdr e;
@@ -287,6 +302,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_of_cpus),
+        cmocka_unit_test(cpus_that_came_or_went),
         cmocka_unit_test(build_ids),
         cmocka_unit_test(the_vdso_has_a_build_id),
         cmocka_unit_test(executable_mappings),

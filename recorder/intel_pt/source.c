@@ -1,0 +1,287 @@
+/* The source `intel-pt`, as arm sees it. */
+#include "base/units.h"
+#include "perfdata/format.h"
+#include "recorder/intel_pt/intel_pt.h"
+#include "recorder/intel_pt/state.h"
+#include "recorder/perf_event.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ------------------------------------------------------------------ */
+/* Whether it can                                                      */
+
+static bool wants_cpus(const struct rec_source_config *config)
+{
+    const struct st_target *t = config->target;
+    size_t threads = 0;
+
+    if (t->kind == ST_TARGET_ALL || config->rings == REC_RINGS_CPU)
+        return true;
+    if (config->rings == REC_RINGS_THREAD)
+        return false;
+    /* What a command starts is recorded from its first instruction only where it inherits the event. */
+    if (t->kind == ST_TARGET_COMMAND)
+        return true;
+    for (size_t i = 0; i < t->npids; i++) {
+        pid_t *tids = NULL;
+        int n = st_target_threads(t->pids[i], &tids, NULL);
+
+        threads += n > 0 ? (size_t)n : 0;
+        free(tids);
+    }
+    return threads > PT_FEW_THREADS;
+}
+
+static void set_attr(struct rec_source *s, const struct rec_source_config *config)
+{
+    s->attr = (struct perf_event_attr){
+        .size = sizeof(s->attr),
+        .type = s->pmu.type,
+        .config = pt_pmu_config(&s->pmu, s->ring_bytes),
+        .sample_period = 1,
+        .sample_type = REC_SAMPLE_TYPE,
+        .sample_id_all = 1,
+        .disabled = 1,
+        .exclude_kernel = !config->kernel,
+        .exclude_hv = 1,
+        .inherit = s->per_cpu && config->target->kind != ST_TARGET_ALL,
+        .enable_on_exec = config->command != 0,
+    };
+}
+
+static int pt_probe(const struct rec_source_config *config, struct st_error *err)
+{
+    bool all = config->target->kind == ST_TARGET_ALL;
+    struct rec_source s = {.ring_bytes = PT_RING_BYTES};
+    int fd, rc = pt_pmu_read(PT_PMU_FOLDER, &s.pmu, err);
+
+    if (rc)
+        return st_hint(err, "`stalltrap doctor` tells why");
+    if (all && config->rings == REC_RINGS_THREAD)
+        return st_fail(err, ST_EUSAGE, "-a records whoever runs: its rings are of CPUs, not of threads");
+    set_attr(&s, config);
+    rc = pt_event_open(&s.attr, all ? -1 : 0, all ? 0 : -1, &fd, err);
+    if (rc == PT_DONE)
+        close(fd);
+    /* Somebody else's recording is in the way of this one only where it has the same target: open() tells. */
+    return rc < 0 ? rc : 0;
+}
+
+/* ------------------------------------------------------------------ */
+/* Opening                                                             */
+
+static size_t power_of_two(uint64_t bytes)
+{
+    size_t size = PT_RING_LEAST;
+
+    while (size * 2 <= bytes && size < (1ull << 36))
+        size *= 2;
+    return size;
+}
+
+static void pt_close(struct rec_source *s)
+{
+    if (!s)
+        return;
+    pt_detach(s);
+    st_vec_free(&s->events);
+    st_vec_free(&s->rings);
+    st_vec_free(&s->told);
+    rec_clock_close(&s->clock);
+    free(s);
+}
+
+static int pt_open(const struct rec_source_config *config, struct rec_source **source, struct st_error *err)
+{
+    struct rec_source *s = calloc(1, sizeof(*s));
+    int rc;
+
+    if (!s)
+        return st_nomem(err, "the source intel-pt");
+    s->clock.fd = -1;
+    s->asked = s->ring_bytes = power_of_two(config->ring_bytes ? config->ring_bytes : PT_RING_BYTES);
+    s->per_cpu = wants_cpus(config);
+    /* An inherited pause cannot be lifted. */
+    s->pausing =
+        config->freeze_on_trigger && (config->once || !s->per_cpu || config->target->kind == ST_TARGET_ALL);
+    rc = pt_pmu_read(PT_PMU_FOLDER, &s->pmu, err);
+    if (!rc)
+        rc = rec_clock_open(&s->clock, err);
+    if (!rc) {
+        set_attr(s, config);
+        rc = pt_attach(s, config, err);
+    }
+    if (rc)
+        pt_close(s);
+    else
+        *source = s;
+    return rc;
+}
+
+static int switch_all(struct rec_source *s, bool on, struct st_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < s->events.n; i++)
+        rc = pt_event_switch(&s->events.at[i], on, err);
+    s->running = on && !rc;
+    return rc;
+}
+
+/* A command's events wait for its exec. */
+static int pt_start(struct rec_source *s, struct st_error *err)
+{
+    uint64_t now;
+    int rc = s->attr.enable_on_exec ? 0 : switch_all(s, true, err);
+
+    s->running = !rc;
+    if (!rc)
+        rc = rec_clock_now(&s->clock, &now, err);
+    for (size_t i = 0; !rc && i < s->rings.n; i++)
+        s->rings.at[i].since = now;
+    return rc;
+}
+
+/* ------------------------------------------------------------------ */
+/* Freezing                                                            */
+
+static int pt_freeze(struct rec_source *s, struct rec_freeze *how, struct st_error *err)
+{
+    struct st_error late = {0};
+    int rc;
+
+    *how = (struct rec_freeze){0};
+    for (size_t i = 0; i < s->rings.n; i++)
+        pt_ring_note(&s->rings.at[i]);
+    rc = rec_clock_now(&s->clock, &how->asked_time, err);
+    if (!rc)
+        rc = switch_all(s, false, err);
+    if (!rc)
+        rc = rec_clock_now(&s->clock, &how->done_time, err);
+    for (size_t i = 0; !rc && i < s->events.n; i++)
+        if (pt_pause_happened(&s->events.at[i].pause))
+            s->rings.at[s->events.at[i].ring].in_kernel = how->in_kernel = true;
+    if (rc)
+        switch_all(s, true, &late);
+    return rc;
+}
+
+static int pt_rings(struct rec_source *s, const struct rec_ring **rings, size_t *n, struct st_error *err)
+{
+    s->told.n = 0;
+    if (st_vec_reserve(&s->told, s->rings.n))
+        return st_nomem(err, "the list of rings");
+    for (size_t i = 0; i < s->rings.n; i++) {
+        const struct pt_ring *ring = &s->rings.at[i];
+        struct rec_ring *to = &s->told.at[s->told.n++];
+
+        *to = (struct rec_ring){.idx = (uint32_t)i,
+                                .pid = ring->pid,
+                                .tid = ring->tid,
+                                .cpu = ring->cpu,
+                                .first_time = ring->since,
+                                .in_kernel = ring->in_kernel,
+                                .late_bytes = pt_ring_written(ring)};
+        pt_ring_parts(ring, to);
+    }
+    *rings = s->told.at;
+    *n = s->told.n;
+    return 0;
+}
+
+static int pt_resume(struct rec_source *s, struct st_error *err)
+{
+    return switch_all(s, true, err);
+}
+
+/* ------------------------------------------------------------------ */
+/* Watching, and what it says of itself                                */
+
+static int pt_poll_fd(struct rec_source *s)
+{
+    (void)s;
+    return -1;
+}
+
+static int pt_service(struct rec_source *s, struct st_error *err)
+{
+    (void)s;
+    (void)err;
+    return 0;
+}
+
+static int pt_thread_started(struct rec_source *s, pid_t pid, pid_t tid, struct st_error *err)
+{
+    return s->per_cpu ? 0 : pt_attach_born(s, pid, tid, err);
+}
+
+static void pt_pt_event(struct rec_source *s, struct perf_event_attr *attr, const char **name, uint64_t *priv,
+                        size_t npriv)
+{
+    uint64_t words[PD_PT_PRIV_MAX] = {
+        [PD_PT_PMU_TYPE] = s->pmu.type,
+        [PD_PT_TSC_BIT] = s->pmu.tsc,
+        [PD_PT_NORETCOMP_BIT] = s->pmu.noretcomp,
+        [PD_PT_SNAPSHOT_MODE] = 1,
+        [PD_PT_PER_CPU_MMAPS] = s->per_cpu,
+        [PD_PT_MTC_BIT] = s->pmu.mtc,
+        [PD_PT_MTC_FREQ_BITS] = s->pmu.mtc_period,
+        [PD_PT_TSC_CTC_N] = s->pmu.tsc_ctc_n,
+        [PD_PT_TSC_CTC_D] = s->pmu.tsc_ctc_d,
+        [PD_PT_CYC_BIT] = s->pmu.cyc,
+        [PD_PT_MAX_NONTURBO_RATIO] = s->pmu.max_nonturbo_ratio,
+    };
+
+    if (s->rings.n)
+        words[PD_PT_CAP_USER_TIME_ZERO] = pt_ring_clock(&s->rings.at[0], &words[PD_PT_TIME_MULT],
+                                                        &words[PD_PT_TIME_SHIFT], &words[PD_PT_TIME_ZERO]);
+    *attr = s->attr;
+    *name = attr->exclude_kernel ? "intel_pt//u" : "intel_pt//";
+    memset(priv, 0, npriv * sizeof(*priv));
+    memcpy(priv, words, (npriv < PD_PT_PRIV_MAX ? npriv : PD_PT_PRIV_MAX) * sizeof(*priv));
+}
+
+static bool pt_stops_in_kernel(struct rec_source *s)
+{
+    return s->pausing;
+}
+
+static void pt_describe(struct rec_source *s, char *text, size_t size)
+{
+    char ring[24], asked[24], less[96] = "";
+    size_t threads = s->per_cpu ? 0 : s->events.n;
+
+    st_format_size(s->ring_bytes, ring, sizeof(ring));
+    if (s->ring_bytes < s->asked)
+        snprintf(less, sizeof(less), " (the memory limits allow no %s)",
+                 st_format_size(s->asked, asked, sizeof(asked)));
+    if (s->per_cpu)
+        snprintf(text, size, "%s, %s a CPU%s, %zu CPUs", s->attr.exclude_kernel ? "user" : "user+kernel",
+                 ring, less, s->rings.n);
+    else
+        snprintf(text, size, "%s, %s a thread%s, %zu thread%s",
+                 s->attr.exclude_kernel ? "user" : "user+kernel", ring, less, threads,
+                 threads == 1 ? "" : "s");
+}
+
+const struct rec_source_ops rec_source_intel_pt = {
+    .name = "intel-pt",
+    .summary = "every branch, user and kernel, by the processor's Intel Processor Trace",
+    .probe = pt_probe,
+    .open = pt_open,
+    .start = pt_start,
+    .freeze = pt_freeze,
+    .rings = pt_rings,
+    .resume = pt_resume,
+    .poll_fd = pt_poll_fd,
+    .service = pt_service,
+    .inherits = wants_cpus,
+    .thread_started = pt_thread_started,
+    .trace_event = pt_pt_event,
+    .stops_in_kernel = pt_stops_in_kernel,
+    .describe = pt_describe,
+    .close = pt_close,
+};

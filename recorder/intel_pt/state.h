@@ -1,0 +1,73 @@
+/* What an open intel-pt source is made of. */
+#ifndef ST_RECORDER_INTEL_PT_STATE_H
+#define ST_RECORDER_INTEL_PT_STATE_H
+
+#include "base/vec.h"
+#include "recorder/intel_pt/pause.h"
+#include "recorder/intel_pt/pmu.h"
+#include "recorder/intel_pt/ring.h"
+#include "recorder/perf_clock.h"
+#include "recorder/source.h"
+
+enum {
+    PT_RING_BYTES = 4 << 20, /* the default */
+    PT_RING_LEAST = 16 * 1024,
+    PT_FEW_THREADS = 16, /* up to so many get a ring each */
+    PT_MOST_ENDED = 32   /* rings of threads that ended are kept; then the oldest goes */
+};
+
+struct pt_event {
+    int fd;
+
+    pid_t pid, tid; /* -1: whoever runs */
+
+    int cpu; /* -1: wherever it runs */
+
+    size_t ring; /* it writes into */
+
+    struct pt_pause pause;
+};
+
+struct rec_source {
+    struct pt_pmu pmu;
+
+    struct perf_event_attr attr;
+
+    struct rec_clock clock;
+
+    bool per_cpu; /* rings are of CPUs, else of threads */
+
+    bool running; /* started, and not frozen */
+
+    bool started;
+
+    bool pausing; /* events can be paused from within the kernel */
+
+    bool told_unrecorded; /* that threads have no ring */
+
+    size_t asked; /* bytes a ring, as wanted */
+
+    size_t ring_bytes; /* as it became */
+
+    ST_VEC(struct pt_ring) rings;
+
+    ST_VEC(struct pt_event) events;
+
+    ST_VEC(struct rec_ring) told; /* of the freeze */
+};
+
+/* attach.c: opens the events and rings of the whole target, disabled. The rings' size is halved as long as
+ * the limits refuse it. */
+int pt_attach(struct rec_source *s, const struct rec_source_config *config, struct st_error *err);
+
+/* A ring for a thread that was born while armed, of the rings-a-thread kind; nothing if it has one, has
+ * ended, or the limits allow none (which is told once). */
+int pt_attach_born(struct rec_source *s, pid_t pid, pid_t tid, struct st_error *err);
+
+/* Closes all events and rings. */
+void pt_detach(struct rec_source *s);
+
+/* Enables or disables an event. A thread that has ended is no error. */
+int pt_event_switch(const struct pt_event *event, bool on, struct st_error *err);
+
+#endif

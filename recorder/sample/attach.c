@@ -1,0 +1,223 @@
+/* Which events and rings a target takes. As with every overwritten ring: one a thread keeps the thread's own
+ * history, however busy its siblings are, but a thread that is born later gets it a moment late; and an event
+ * that children inherit has one ring a CPU at the least. */
+#include "base/log.h"
+#include "recorder/sample/state.h"
+#include "recorder/target_threads.h"
+
+#include <poll.h>
+#include <string.h>
+
+/* The ring of the CPU, which an earlier event has mapped. */
+static const struct smp_event *owner_of(const struct rec_source *s, int cpu)
+{
+    for (size_t i = 0; s->per_cpu && i < s->events.n; i++)
+        if (s->events.at[i].cpu == cpu)
+            return &s->events.at[i];
+    return NULL;
+}
+
+static int add_ring(struct rec_source *s, struct smp_event *e, struct st_error *err)
+{
+    struct smp_ring ring = {.bytes = s->ring_bytes, .fd = e->fd, .pid = e->pid, .tid = e->tid, .cpu = e->cpu};
+    int rc;
+
+    if (s->per_cpu)
+        ring.pid = ring.tid = -1;
+    rc = smp_ring_map(&ring, err);
+    if (rc)
+        return rc;
+    e->ring = s->rings.n;
+    if (st_vec_push(&s->rings, ring)) {
+        smp_ring_unmap(&ring);
+        return st_nomem(err, "the list of rings");
+    }
+    return 0;
+}
+
+/* 0, 1 (the thread has ended) or a negative code; nothing stays open unless 0. */
+static int add_event(struct rec_source *s, struct smp_event *e, struct st_error *err)
+{
+    const struct smp_event *owner = owner_of(s, e->cpu);
+    size_t rings = s->rings.n;
+    int rc = smp_event_open(s, e, err);
+
+    if (rc)
+        return rc;
+    e->ring = owner ? owner->ring : 0;
+    if (!owner)
+        rc = add_ring(s, e, err);
+    if (!rc)
+        rc = smp_event_join(e, s->rings.at[e->ring].fd, err);
+    if (!rc && st_vec_push(&s->events, *e))
+        rc = st_nomem(err, "the list of events");
+    if (rc && s->rings.n > rings)
+        smp_ring_unmap(&s->rings.at[--s->rings.n]);
+    if (rc)
+        smp_event_close(e);
+    return rc;
+}
+
+static bool has_events(const struct rec_source *s, pid_t tid)
+{
+    for (size_t i = 0; i < s->events.n; i++)
+        if (s->events.at[i].tid == tid)
+            return true;
+    return false;
+}
+
+/* ------------------------------------------------------------------ */
+/* The target at arming                                                */
+
+static int take_thread(void *ctx, pid_t pid, pid_t tid, struct st_error *err)
+{
+    struct rec_source *s = ctx;
+
+    if (has_events(s, tid))
+        return 0;
+    for (size_t i = 0; i < s->cpus.n; i++) {
+        struct smp_event e = {
+            .pid = pid, .tid = tid, .cpu = s->cpus.at[i], .late = s->per_cpu && s->rounds > 0};
+        int rc = add_event(s, &e, err);
+
+        if (rc)
+            return rc < 0 ? rc : 0;
+        s->any_late = s->any_late || e.late;
+    }
+    return 1;
+}
+
+static int add_cpus(struct rec_source *s, struct st_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < s->cpus.n; i++) {
+        struct smp_event e = {.pid = -1, .tid = -1, .cpu = s->cpus.at[i]};
+
+        rc = add_event(s, &e, err);
+    }
+    return rc;
+}
+
+static bool halve(struct rec_source *s)
+{
+    if (s->ring_bytes <= SMP_RING_LEAST)
+        return false;
+    s->ring_bytes /= 2;
+    return true;
+}
+
+static int add_target(struct rec_source *s, const struct rec_source_config *config, struct st_error *err)
+{
+    if (config->target->kind == ST_TARGET_ALL)
+        return add_cpus(s, err);
+    return rec_each_thread(config, take_thread, s, &s->rounds, err);
+}
+
+int smp_attach(struct rec_source *s, const struct rec_source_config *config, struct st_error *err)
+{
+    int rc = s->per_cpu ? rec_cpus_online(&s->cpus, err) : st_vec_push(&s->cpus, -1) ? ST_ENOMEM : 0;
+
+    if (rc)
+        return rc;
+    /* The limit of locked memory says no only once a ring is mapped. */
+    while ((rc = add_target(s, config, err)) == ST_ECANNOT && s->events.n + s->rings.n && halve(s)) {
+        smp_detach(s);
+        *err = (struct st_error){0};
+    }
+    if (!rc && !s->events.n)
+        rc = st_fail(err, ST_EFAIL, "the target ended before it could be recorded");
+    return rc;
+}
+
+/* ------------------------------------------------------------------ */
+/* Threads that are born while armed                                   */
+
+/* The kernel says so of an event whose thread has ended (perf_poll). */
+static bool has_ended(const struct smp_event *e)
+{
+    struct pollfd p = {.fd = e->fd, .events = POLLIN};
+
+    return poll(&p, 1, 0) == 1 && p.revents & POLLHUP;
+}
+
+static void drop(struct rec_source *s, size_t event)
+{
+    size_t ring = s->events.at[event].ring;
+
+    smp_ring_unmap(&s->rings.at[ring]);
+    smp_event_close(&s->events.at[event]);
+    memmove(&s->rings.at[ring], &s->rings.at[ring + 1], (--s->rings.n - ring) * sizeof(*s->rings.at));
+    memmove(&s->events.at[event], &s->events.at[event + 1], (--s->events.n - event) * sizeof(*s->events.at));
+    for (size_t i = 0; i < s->events.n; i++)
+        if (s->events.at[i].ring > ring)
+            s->events.at[i].ring--;
+}
+
+/* Drops the rings of the threads that ended first until at most `most` of them are kept. Returns how many it
+ * dropped. */
+static size_t drop_ended(struct rec_source *s, size_t most)
+{
+    size_t ended = 0, dropped = 0;
+
+    for (size_t i = 0; i < s->events.n; i++)
+        ended += has_ended(&s->events.at[i]);
+    for (size_t i = 0; ended > most && i < s->events.n;)
+        if (has_ended(&s->events.at[i])) {
+            drop(s, i);
+            ended--;
+            dropped++;
+        } else {
+            i++;
+        }
+    return dropped;
+}
+
+/* The limits may have been used up by threads that have ended meanwhile; else a smaller ring is better than
+ * none. */
+static int add_born(struct rec_source *s, struct smp_event *e, struct st_error *err)
+{
+    size_t bytes = s->ring_bytes;
+    int rc = add_event(s, e, err);
+
+    while (rc == ST_ECANNOT && (drop_ended(s, 0) || halve(s)))
+        rc = add_event(s, e, err);
+    s->ring_bytes = bytes;
+    return rc;
+}
+
+int smp_attach_born(struct rec_source *s, pid_t pid, pid_t tid, struct st_error *err)
+{
+    struct smp_event e = {.pid = pid, .tid = tid, .cpu = -1};
+    struct st_error why = {0};
+    int rc;
+
+    if (has_events(s, tid))
+        return 0;
+    s->attr.enable_on_exec = 0;
+    drop_ended(s, SMP_MOST_ENDED);
+    rc = add_born(s, &e, &why);
+    if (rc == 1)
+        return 0;
+    if (rc == ST_ECANNOT) {
+        if (!s->told_unrecorded)
+            st_log_warn("thread %d is not recorded: %s (told once; --rings cpu records every thread)", tid,
+                        why.text);
+        s->told_unrecorded = true;
+        return 0;
+    }
+    if (rc)
+        return st_fail(err, rc, "%s", why.text);
+    rc = s->running ? smp_event_switch(&e, true, err) : 0;
+    return rc ? rc : rec_clock_now(&s->clock, &s->rings.at[e.ring].since, err);
+}
+
+void smp_detach(struct rec_source *s)
+{
+    for (size_t i = 0; i < s->events.n; i++)
+        smp_event_close(&s->events.at[i]);
+    for (size_t i = 0; i < s->rings.n; i++)
+        smp_ring_unmap(&s->rings.at[i]);
+    s->events.n = s->rings.n = 0;
+    s->any_late = false;
+}

@@ -1,0 +1,284 @@
+/* The source `sample`, as arm sees it. */
+#include "base/units.h"
+#include "recorder/perf_event.h"
+#include "recorder/perf_record.h"
+#include "recorder/sample/sample.h"
+#include "recorder/sample/state.h"
+#include "recorder/target_threads.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------ */
+/* Whether it can                                                      */
+
+static bool wants_cpus(const struct rec_source_config *config)
+{
+    const struct st_target *t = config->target;
+
+    if (t->kind == ST_TARGET_ALL || config->rings == REC_RINGS_CPU)
+        return true;
+    if (config->rings == REC_RINGS_THREAD)
+        return false;
+    /* What a command starts is recorded from its first instruction only where it inherits the event. */
+    return t->kind == ST_TARGET_COMMAND || rec_count_threads(t) > SMP_FEW_THREADS;
+}
+
+static int smp_probe(const struct rec_source_config *config, struct st_error *err)
+{
+    struct rec_source s = {.callgraph = config->callgraph};
+
+    if (config->target->kind == ST_TARGET_ALL && config->rings == REC_RINGS_THREAD)
+        return st_fail(err, ST_EUSAGE, "-a records whoever runs: its rings are of CPUs, not of threads");
+    return smp_event_attr(&s, config, err);
+}
+
+/* ------------------------------------------------------------------ */
+/* Opening                                                             */
+
+static size_t ring_size(const struct rec_source *s, uint64_t asked)
+{
+    uint64_t bytes = asked ? asked : s->per_cpu ? SMP_CPU_BYTES : SMP_THREAD_BYTES;
+    size_t size = SMP_RING_LEAST;
+
+    if (!asked && s->callgraph == REC_CALLGRAPH_DWARF)
+        bytes *= SMP_DUMP_FACTOR;
+    while (size * 2 <= bytes && size < (1ull << 36))
+        size *= 2;
+    return size;
+}
+
+static void smp_close(struct rec_source *s)
+{
+    if (!s)
+        return;
+    smp_detach(s);
+    st_vec_free(&s->events);
+    st_vec_free(&s->rings);
+    st_vec_free(&s->told);
+    st_vec_free(&s->ids);
+    st_vec_free(&s->cpus);
+    rec_clock_close(&s->clock);
+    free(s);
+}
+
+static int choose_rate(struct rec_source *s, const struct rec_source_config *config, struct st_error *err)
+{
+    unsigned most = smp_rate_most();
+
+    if (config->frequency > most) {
+        st_fail(err, ST_EUSAGE, "--freq %u: this kernel allows %u samples a second", config->frequency, most);
+        return st_hint(err, "sysctl kernel.perf_event_max_sample_rate=%u allows more", config->frequency);
+    }
+    s->frequency = config->frequency ? config->frequency : smp_rate_default(&s->attr);
+    s->attr.sample_freq = s->frequency;
+    return 0;
+}
+
+static int smp_open(const struct rec_source_config *config, struct rec_source **source, struct st_error *err)
+{
+    struct rec_source *s = calloc(1, sizeof(*s));
+    int rc;
+
+    if (!s)
+        return st_nomem(err, "the source sample");
+    s->clock.fd = -1;
+    s->per_cpu = wants_cpus(config);
+    s->callgraph = config->callgraph;
+    s->asked = s->ring_bytes = ring_size(s, config->ring_bytes);
+    rc = rec_clock_open(&s->clock, err);
+    if (!rc)
+        rc = smp_event_attr(s, config, err);
+    if (!rc)
+        rc = choose_rate(s, config, err);
+    if (!rc)
+        rc = smp_attach(s, config, err);
+    if (rc)
+        smp_close(s);
+    else
+        *source = s;
+    return rc;
+}
+
+/* A command's events wait for its exec. */
+static int smp_start(struct rec_source *s, struct st_error *err)
+{
+    uint64_t now;
+    int rc = 0;
+
+    for (size_t i = 0; !rc && !s->attr.enable_on_exec && i < s->events.n; i++)
+        rc = smp_event_switch(&s->events.at[i], true, err);
+    s->running = !rc;
+    if (!rc)
+        rc = rec_clock_now(&s->clock, &now, err);
+    for (size_t i = 0; !rc && i < s->rings.n; i++)
+        s->rings.at[i].since = now;
+    return rc;
+}
+
+/* ------------------------------------------------------------------ */
+/* Freezing: the events count on, what they would write is dropped      */
+
+static int pause_all(struct rec_source *s, bool on, struct st_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < s->rings.n; i++)
+        rc = smp_ring_pause(&s->rings.at[i], on, err);
+    return rc;
+}
+
+static int smp_freeze(struct rec_source *s, struct rec_freeze *how, struct st_error *err)
+{
+    int rc;
+
+    *how = (struct rec_freeze){0};
+    rc = rec_clock_now(&s->clock, &how->asked_time, err);
+    if (!rc)
+        rc = pause_all(s, true, err);
+    if (!rc)
+        rc = rec_clock_now(&s->clock, &how->done_time, err);
+    if (rc)
+        pause_all(s, false, NULL);
+    return rc;
+}
+
+static int smp_rings(struct rec_source *s, const struct rec_ring **rings, size_t *n, struct st_error *err)
+{
+    s->told.n = 0;
+    if (st_vec_reserve(&s->told, s->rings.n))
+        return st_nomem(err, "the list of rings");
+    for (size_t i = 0; i < s->rings.n; i++) {
+        const struct smp_ring *ring = &s->rings.at[i];
+        struct rec_ring *to = &s->told.at[s->told.n++];
+
+        *to = (struct rec_ring){.idx = (uint32_t)i,
+                                .pid = ring->pid,
+                                .tid = ring->tid,
+                                .cpu = s->per_cpu ? ring->cpu : -1,
+                                .first_time = ring->since};
+        smp_ring_parts(ring, to);
+    }
+    *rings = s->told.at;
+    *n = s->told.n;
+    return 0;
+}
+
+static int smp_resume(struct rec_source *s, struct st_error *err)
+{
+    return pause_all(s, false, err);
+}
+
+/* ------------------------------------------------------------------ */
+/* Watching, and what it says of itself                                */
+
+static int smp_poll_fd(struct rec_source *s)
+{
+    (void)s;
+    return -1;
+}
+
+static int smp_service(struct rec_source *s, struct st_error *err)
+{
+    (void)s;
+    (void)err;
+    return 0;
+}
+
+static int smp_thread_started(struct rec_source *s, pid_t pid, pid_t tid, struct st_error *err)
+{
+    return s->per_cpu ? 0 : smp_attach_born(s, pid, tid, err);
+}
+
+static void smp_trace_event(struct rec_source *s, struct perf_event_attr *attr, const char **name,
+                            uint64_t *priv, size_t npriv)
+{
+    *attr = s->attr;
+    *name = s->event_name;
+    memset(priv, 0, npriv * sizeof(*priv));
+}
+
+static bool smp_record_event(struct rec_source *s, size_t n, struct rec_record_event *event)
+{
+    s->ids.n = 0;
+    if (n > 1 || st_vec_reserve(&s->ids, s->events.n + 1))
+        return false;
+    for (size_t i = 0; i < s->events.n; i++)
+        if (!n || s->events.at[i].switch_fd >= 0)
+            s->ids.at[s->ids.n++] = n ? s->events.at[i].switch_id : s->events.at[i].id;
+    *event = (struct rec_record_event){.attr = n ? s->switch_attr : s->attr,
+                                       .name = n ? s->switch_name : s->event_name,
+                                       .ids = s->ids.at,
+                                       .nids = s->ids.n};
+    return true;
+}
+
+/* Of a thread that inherited events and got some of its own besides, only the latter count. */
+static bool smp_keeps(struct rec_source *s, const struct perf_event_header *record)
+{
+    const struct rec_sample_head *sample = (const struct rec_sample_head *)record;
+    bool late = false;
+
+    if (!s->any_late || record->type != PERF_RECORD_SAMPLE || record->size < sizeof(*sample))
+        return true;
+    for (size_t i = 0; i < s->events.n; i++) {
+        const struct smp_event *e = &s->events.at[i];
+
+        if (!e->late || (uint32_t)e->tid != sample->tid)
+            continue;
+        if (sample->id == e->id || sample->id == e->switch_id)
+            return true;
+        late = true;
+    }
+    return !late;
+}
+
+static void smp_unseen_cpus(struct rec_source *s, char *text, size_t size)
+{
+    rec_cpu_list now = {0};
+
+    text[0] = '\0';
+    if (s->per_cpu && !rec_cpus_online(&now, NULL))
+        rec_cpus_differ(&s->cpus, &now, text, size);
+    st_vec_free(&now);
+}
+
+static void smp_describe(struct rec_source *s, char *text, size_t size)
+{
+    static const char *const ways[] = {"frame pointers", "DWARF", "LBR"};
+    const char *whose = s->attr.exclude_kernel ? "user" : "user+kernel";
+    const char *event = s->attr.type == PERF_TYPE_HARDWARE ? "cycles" : "CPU clock";
+    char ring[24], asked[24], less[96] = "", many[40];
+    size_t n = s->rings.n;
+
+    st_format_size(s->ring_bytes, ring, sizeof(ring));
+    if (s->ring_bytes < s->asked)
+        snprintf(less, sizeof(less), " (the memory limits allow no %s)",
+                 st_format_size(s->asked, asked, sizeof(asked)));
+    snprintf(many, sizeof(many), "%zu %s%s", n, s->per_cpu ? "CPU" : "thread", n == 1 ? "" : "s");
+    snprintf(text, size, "%s, %u samples a second by %s and %s, %s a %s%s, %s", whose, s->frequency, event,
+             ways[s->callgraph], ring, s->per_cpu ? "CPU" : "thread", less, many);
+}
+
+const struct rec_source_ops rec_source_sample = {
+    .name = "sample",
+    .summary = "call chains of user and kernel, some thousand a second: calls are approximate",
+    .probe = smp_probe,
+    .open = smp_open,
+    .start = smp_start,
+    .freeze = smp_freeze,
+    .rings = smp_rings,
+    .resume = smp_resume,
+    .poll_fd = smp_poll_fd,
+    .service = smp_service,
+    .inherits = wants_cpus,
+    .thread_started = smp_thread_started,
+    .trace_event = smp_trace_event,
+    .records = true,
+    .record_event = smp_record_event,
+    .keeps = smp_keeps,
+    .unseen_cpus = smp_unseen_cpus,
+    .describe = smp_describe,
+    .close = smp_close,
+};

@@ -1,0 +1,104 @@
+/* What an open sample source is made of. */
+#ifndef ST_RECORDER_SAMPLE_STATE_H
+#define ST_RECORDER_SAMPLE_STATE_H
+
+#include "base/vec.h"
+#include "recorder/cpus.h"
+#include "recorder/perf_clock.h"
+#include "recorder/sample/ring.h"
+#include "recorder/source.h"
+
+enum {
+    SMP_THREAD_BYTES = 1 << 20, /* the defaults: of a ring of a thread, */
+    SMP_CPU_BYTES = 4 << 20,    /* and of a CPU */
+    SMP_DUMP_FACTOR = 8,        /* times as large where samples carry a piece of the stack */
+    SMP_RING_LEAST = 16 * 1024,
+    SMP_STACK_BYTES = 8192, /* of the stack in a sample, to be unwound by DWARF */
+    SMP_FEW_THREADS = 16,   /* up to so many get a ring each */
+    SMP_MOST_ENDED = 32     /* rings of threads that ended are kept; then the oldest goes */
+};
+
+/* Two events of a thread (or of a CPU): the one that samples, and one that has a sample at each context
+ * switch, which tells exactly where the thread left its CPU. */
+struct smp_event {
+    int fd, switch_fd; /* switch_fd -1: this user may have none */
+
+    uint64_t id, switch_id;
+
+    pid_t pid, tid; /* -1: whoever runs */
+
+    int cpu; /* -1: wherever it runs */
+
+    size_t ring; /* both write into */
+
+    bool late; /* its thread was born while the target was listed: it may have inherited events besides */
+};
+
+struct rec_source {
+    struct perf_event_attr attr, switch_attr;
+
+    const char *event_name, *switch_name; /* as perf names them */
+
+    struct rec_clock clock;
+
+    enum rec_callgraph callgraph;
+
+    unsigned frequency;
+
+    bool per_cpu; /* rings are of CPUs, else of threads */
+
+    bool running; /* enabled, or waiting for exec */
+
+    bool any_late;
+
+    bool told_unrecorded; /* that threads have no ring */
+
+    unsigned rounds; /* listings of the process that is being opened */
+
+    size_t asked, ring_bytes; /* bytes a ring: as wanted, as it became */
+
+    rec_cpu_list cpus; /* to open events on; of rings a thread only -1 */
+
+    ST_VEC(struct smp_ring) rings;
+
+    ST_VEC(struct smp_event) events;
+
+    ST_VEC(struct rec_ring) told; /* of the freeze */
+
+    ST_VEC(uint64_t) ids; /* told by record_event */
+};
+
+/* event.c: the attributes for a configuration, as far as s->frequency, s->per_cpu and s->callgraph say. Uses
+ * the processor's cycles where they can be counted, else the CPU's clock. 0, or ST_ECANNOT. */
+int smp_event_attr(struct rec_source *s, const struct rec_source_config *config, struct st_error *err);
+
+/* Opens the two events of a thread (tid -1: whoever runs) on a CPU (-1: wherever it runs), disabled. 0, 1:
+ * the thread has ended; or ST_ECANNOT, ST_EFAIL with nothing open. */
+int smp_event_open(const struct rec_source *s, struct smp_event *event, struct st_error *err);
+
+/* Makes both write into the ring of `owner`. */
+int smp_event_join(const struct smp_event *event, int owner, struct st_error *err);
+
+/* A thread that has ended is no error. */
+int smp_event_switch(const struct smp_event *event, bool on, struct st_error *err);
+
+void smp_event_close(struct smp_event *event);
+
+/* rate.c: how many samples a second cost a busy thread one part in a hundred, as measured on this one. */
+unsigned smp_rate_default(const struct perf_event_attr *attr);
+
+/* The most samples a second that the kernel allows (kernel.perf_event_max_sample_rate). */
+unsigned smp_rate_most(void);
+
+/* attach.c: opens the events and rings of the whole target, disabled. The rings' size is halved as long as
+ * the limits refuse it. */
+int smp_attach(struct rec_source *s, const struct rec_source_config *config, struct st_error *err);
+
+/* A ring for a thread that was born while armed, of the rings-a-thread kind; nothing if it has one, has
+ * ended, or the limits allow none (which is told once). */
+int smp_attach_born(struct rec_source *s, pid_t pid, pid_t tid, struct st_error *err);
+
+/* Closes all events and rings. */
+void smp_detach(struct rec_source *s);
+
+#endif

@@ -1,0 +1,62 @@
+/* The kernel's code in a snapshot: kcore_dir, and the record of its mapping that perf wants. */
+#include "base/log.h"
+#include "recorder/kcore.h"
+#include "recorder/snapshot_impl.h"
+
+#include <string.h>
+
+bool snap_wants_kernel(const struct rec_snapshot *in)
+{
+    struct perf_event_attr attr = {0};
+    uint64_t priv[PD_PT_PRIV_MAX];
+    const char *name;
+
+    if (in->ops->records)
+        return false; /* samples need names, no code */
+    in->ops->trace_event(in->source, &attr, &name, priv, PD_PT_PRIV_MAX);
+    return !attr.exclude_kernel && !rec_kcore_probe(NULL);
+}
+
+/* As perf makes it (tools/perf/util/synthetic-events.c): of no process, named after the symbol whose address
+ * tells where the kernel was loaded. */
+static int write_map(struct snap *s, const struct rec_kernel_text *text, struct st_error *err)
+{
+    struct {
+        struct perf_event_header header;
+
+        uint32_t pid, tid;
+
+        uint64_t addr, len, pgoff;
+
+        char name[24];
+
+        struct rec_trailer trailer;
+    } map = {
+        .header = {.type = PERF_RECORD_MMAP, .misc = PERF_RECORD_MISC_KERNEL, .size = sizeof(map)},
+        .pid = (uint32_t)-1,
+        .name = "[kernel.kallsyms]_text",
+        .trailer = {.pid = (uint32_t)-1, .id = s->ids[SNAP_STATE]},
+    };
+
+    map.addr = map.pgoff = text->text;
+    map.len = text->etext - text->text;
+    return pd_writer_record(s->w, &map.header, err);
+}
+
+int snap_write_kernel(struct snap *s, struct st_error *err)
+{
+    const char *dir = pd_writer_kcore_dir(s->w, err);
+    struct rec_kernel_text text;
+    int rc = dir ? rec_kernel_text(&text, err) : ST_EFAIL;
+
+    if (!rc)
+        rc = write_map(s, &text, err);
+    return rc ? rc : rec_kcore_write(dir, err);
+}
+
+int snap_write_kernel_map(struct snap *s, struct st_error *err)
+{
+    struct rec_kernel_text text;
+
+    return rec_kernel_text(&text, NULL) ? 0 : write_map(s, &text, err);
+}

@@ -1,0 +1,55 @@
+/* The threads of a target. */
+#include "recorder/target_threads.h"
+
+#include <stdlib.h>
+
+static int take_process(pid_t pid, rec_take_thread_fn *fn, void *ctx, unsigned *rounds, struct st_error *err)
+{
+    bool fresh = true;
+    int rc = 0;
+
+    for (*rounds = 0; rc >= 0 && fresh; ++*rounds) {
+        pid_t *tids = NULL;
+        int n = st_target_threads(pid, &tids, err);
+
+        fresh = false;
+        for (int i = 0; rc >= 0 && i < n; i++) {
+            rc = fn(ctx, pid, tids[i], err);
+            fresh = fresh || rc == 1;
+        }
+        free(tids);
+        if (n == ST_ENOMEM)
+            return n;
+    }
+    return rc < 0 ? rc : 0;
+}
+
+int rec_each_thread(const struct rec_source_config *config, rec_take_thread_fn *fn, void *ctx,
+                    unsigned *rounds, struct st_error *err)
+{
+    const struct st_target *t = config->target;
+    unsigned unasked;
+    int rc = 0;
+
+    if (!rounds)
+        rounds = &unasked;
+    if (config->command)
+        rc = take_process(config->command, fn, ctx, rounds, err);
+    for (size_t i = 0; !rc && i < t->npids; i++)
+        rc = take_process(t->pids[i], fn, ctx, rounds, err);
+    return rc;
+}
+
+size_t rec_count_threads(const struct st_target *target)
+{
+    size_t threads = 0;
+
+    for (size_t i = 0; i < target->npids; i++) {
+        pid_t *tids = NULL;
+        int n = st_target_threads(target->pids[i], &tids, NULL);
+
+        threads += n > 0 ? (size_t)n : 0;
+        free(tids);
+    }
+    return threads;
+}

@@ -1,0 +1,84 @@
+#!/bin/bash
+# Where there is no Intel PT: a forwarder under load stalls for a lock; arm takes samples by itself, and the database has the stack it
+# waited in down to the kernel, and who woke it. perf shows the same samples. What rings cannot hold is a gap.
+set -u
+. "$SOURCE/tests/cli/lib.sh"
+go_first "$@"
+source=auto
+[ ! -e /sys/bus/event_source/devices/intel_pt ] || source=sample
+
+same_as_perf() { # SNAPSHOT
+    "$STALLTRAP" decode --dump samples "$1" >ours || fail "decode --dump samples $1"
+    perf report -D -i "$1" 2>/dev/null | awk -f "$SOURCE/tests/cli/perf_samples.awk" | sort -s -k1,1 -k2,2n >perfs
+    sort -s -k1,1 -k2,2n ours | cmp - perfs || fail "$1: perf shows other samples" ours perfs
+    [ "$(wc -l <ours)" -gt "$2" ] || fail "$1: $(wc -l <ours) samples, expected more"
+}
+
+start_forwarder --load-connections 2 --load-rate 4000000 --stall lock:40:1000
+start_arm --source $source -p $forwarder --on 'offcpu>20ms' --timeout 60s -o x
+kill -USR1 $forwarder
+end_of $arm 90 arm
+[ $status -eq 0 ] || fail "arm ends with $status" arm.out arm.err
+[ $source = sample ] || grep -q '^armed: sample (no Intel PT here' arm.err || fail "it does not say why it samples" arm.err
+grep -q '^trap 1: thread .* off-CPU .* in futex, woken by thread .*lock-holder' arm.out || fail "no trap" arm.out
+same_as_perf x.1.data 20
+[ "$(sql x.1.db "SELECT group_concat(value) FROM meta WHERE key = 'source'")" = sample ] || fail "meta.source"
+[ "$(sql x.1.db "SELECT value > 0 FROM meta WHERE key = 'sample_period_ns'")" = 1 ] || fail "meta.sample_period_ns"
+# The frames that were there throughout the stall, the outermost first.
+sql x.1.db "SELECT c.function FROM calls c, stalls s, meta m WHERE m.key = 'trigger_stall_id' AND s.id = m.value AND c.thread_id = s.thread_id
+    AND c.start_ns <= s.start_ns AND c.end_ns >= s.start_ns + s.duration_ns - 1000000 AND c.flags & 32 ORDER BY c.depth" >frames
+expected='main run run_workers event_loop handle_event relay pump maybe_stall run_stall run_lock wait_for_lock'
+[ "$(grep -xE "${expected// /|}" frames | tr '\n' ' ')" = "$expected " ] || fail "the stack it waited in" frames
+grep -q '_sys_futex$' frames || fail "the system call is not in the stack" frames
+[ "$(sql x.1.db "SELECT count(*) FROM stalls WHERE waker LIKE '%lock-holder%' AND duration_ns > 30000000")" -ge 1 ] || fail "the waker"
+"$STALLTRAP" view x.1.db --size 110x26 --screen - | head -1 | grep -q 'SAMPLED each .*: short calls are not there' || fail "view does not say it"
+
+# A ring that is too small, and a second snapshot right behind the first: both are told of.
+start bash -c 'while :; do :; done'
+busy=$pid
+start_arm --source sample --freq 5000 --ring 16K -p $busy -o small
+sleep 0.5
+for n in 1 2; do
+    kill -USR2 $arm
+    wait_for 30 test -s small.$n.db || fail "no snapshot $n" arm.out arm.err
+done
+kill -TERM $arm
+end_of $arm 30 arm
+[ "$(sql small.1.db "SELECT count(*) FROM gaps WHERE reason = 'overwritten'")" = 1 ] || fail "what was overwritten is no gap"
+# The target may be off its CPU while the rings are copied: then nothing is lost, and the next snapshot has to show it.
+start_arm --source sample --freq 10000 --ring 16M -p $busy -o twice
+lost=0
+for ((n = 1; n <= 12 && lost < 1; n++)); do
+    kill -USR2 $arm
+    wait_for 30 test -s twice.$n.db || fail "no snapshot $n" arm.out arm.err
+    lost=$(sql twice.$n.db "SELECT count(*) FROM gaps WHERE reason = 'lost' AND detail LIKE '% samples %' AND end_ns >= start_ns")
+done
+kill -TERM $arm
+end_of $arm 30 arm
+[ "$lost" -ge 1 ] || fail "what was lost while the rings were copied is no gap"
+same_as_perf twice.2.data 100
+
+# A thousand threads: rings of CPUs, and threads that are born while armed are in them.
+cat >many.py <<'EOF'
+import threading, time
+def work():
+    while True:
+        time.sleep(0.2)
+threading.stack_size(65536)
+for i in range(1000):
+    threading.Thread(target=work, daemon=True).start()
+print("ready", flush=True)
+time.sleep(100)
+EOF
+start python3 many.py >many.out
+many=$pid
+wait_for 60 grep -q ready many.out || fail "no threads"
+start_arm --source sample -p $many -o many
+grep -q ' a CPU, ' arm.err || fail "rings are not of CPUs" arm.err
+sleep 1
+kill -INT $arm
+end_of $arm 60 arm
+[ $status -eq 0 ] || fail "arm ends with $status" arm.out arm.err
+threads=$(sql many.1.db "SELECT count(DISTINCT thread_id) FROM calls")
+[ "$threads" -gt 990 ] || fail "$threads threads have calls, expected a thousand" arm.err
+same_as_perf many.1.data 900

@@ -1,0 +1,9 @@
+# guest_arm_kernel.sh SOURCE BUILD: `arm --source intel-pt` with the kernel's code. Files: arm-lib.sh, check_nest.py, kernel_names.py,
+# nest.
+. ./arm-lib.sh "$@"
+for rings in cpu thread; do
+    arm_nest 100 kernel-$rings --rings $rings
+    same_calls kernel-$rings
+    nest_calls kernel-$rings 100
+    no_gaps kernel-$rings
+done

@@ -1,0 +1,59 @@
+# guest_arm_targets.sh SOURCE BUILD: whom `arm --source intel-pt` records: the whole machine, processes by pid, by name and by cgroup,
+# threads and processes that are born while armed, and those that end. Files: arm-lib.sh, check_nest.py, kernel_names.py, nest, threads.
+. ./arm-lib.sh "$@"
+
+calls_of() { # NAME FUNCTION [AND...]: how many in the database NAME.1.db
+    sql "$1.1.db" "SELECT count(*) FROM calls WHERE function = '$2' ${3:-}"
+}
+
+# Armed on the running targets for a moment, then Ctrl-C.
+moment() { # NAME ARM-OPTION...
+    local name=$1
+    shift
+    start_arm --source intel-pt --ring 256K -o "$name" "$@"
+    sleep 0.3
+    kill -INT "$arm"
+    end_of "$arm" 120 "arm $*"
+    [ $status -eq 0 ] || fail "arm $* ends with $status" arm.out arm.err
+}
+
+# Every thread's calls are there, from its first instruction on, in a command's rings of CPUs.
+"$STALLTRAP" arm --source intel-pt --no-kernel -o threads -- "$run_folder/threads" 20 64 >arm.out 2>arm.err || fail "64 threads" arm.out arm.err
+same_calls threads
+[ "$(calls_of threads work)" = $((64 * 20 + 1 + 5)) ] || fail "64 threads, a child and its new program make $((64 * 20 + 6)) calls of work(), not $(calls_of threads work)"
+[ "$(sql threads.1.db "SELECT count(DISTINCT tid) FROM calls WHERE function = 'work'")" = 66 ] || fail "not 66 threads call work()"
+no_gaps threads
+
+# Born while armed, rings of threads: each has its calls or a gap.
+"$STALLTRAP" arm --source intel-pt --no-kernel --rings thread --ring 64K -o born -- "$run_folder/threads" 400000 8 >arm.out 2>arm.err || fail "8 threads, a ring each" arm.out arm.err
+[ "$(sql born.1.db "SELECT count(*) >= 8 FROM (SELECT tid FROM calls WHERE function = 'work' GROUP BY tid HAVING count(*) > 1000)")" = 1 ] || fail "threads that were born while armed are missing" arm.err
+# Too short-lived for the recorder to come in time: calls, or a gap that says so.
+"$STALLTRAP" arm --source intel-pt --no-kernel --rings thread --ring 64K -o short -- "$run_folder/threads" 100 16 >arm.out 2>arm.err || fail "16 short threads, a ring each" arm.out arm.err
+[ "$(sql short.1.db "SELECT count(*) FROM threads t WHERE NOT EXISTS (SELECT 1 FROM calls WHERE thread_id = t.id) AND
+    NOT EXISTS (SELECT 1 FROM gaps WHERE thread_id = t.id)")" = 0 ] || fail "threads without calls and without a gap"
+
+start "$nest" 2000000000
+first=$pid
+start "$nest" 2000000000
+second=$pid
+moment list --no-kernel -p "$first,$second"
+[ "$(sql list.1.db "SELECT count(DISTINCT pid) FROM threads WHERE tid IN ($first, $second) AND calls > 100")" = 2 ] || fail "-p PID,PID: not both"
+moment comm --no-kernel --comm nest
+[ "$(sql comm.1.db "SELECT count(DISTINCT pid) FROM threads WHERE tid IN ($first, $second) AND calls > 100")" = 2 ] || fail "--comm: not both"
+mkdir /sys/fs/cgroup/one
+echo "$second" >/sys/fs/cgroup/one/cgroup.procs
+moment cgroup --no-kernel --cgroup one
+[ "$(sql cgroup.1.db "SELECT group_concat(DISTINCT tid) FROM calls WHERE function = 'leaf'")" = "$second" ] || fail "--cgroup: not just the one in it"
+
+# Two targets; one of them is killed while the snapshot is taken.
+start_arm --source intel-pt --no-kernel --ring 256K -o killed -p "$first,$second"
+kill -INT "$arm"
+kill -KILL "$first"
+end_of "$arm" 120 "arm with a killed target"
+[ $status -eq 0 ] || fail "a target that is killed during the snapshot: exit $status" arm.out arm.err
+[ "$(calls_of killed leaf "AND tid = $second")" -gt 100 ] || fail "a target that is killed during the snapshot: the other's calls are missing"
+
+# The whole machine, with kernel code.
+moment all -a
+[ "$(calls_of all leaf "AND tid = $second")" -gt 100 ] || fail "-a: no calls of nest"
+[ "$(sql all.1.db "SELECT count(*) > 10 FROM calls WHERE kernel AND tid <> $second")" = 1 ] || fail "-a: no kernel calls of others"

@@ -1,0 +1,44 @@
+# guest_arm_user.sh SOURCE BUILD: `arm --source intel-pt --no-kernel` on programs whose calls are known. Files: arm-lib.sh,
+# check_nest.py, nest.
+. ./arm-lib.sh "$@"
+
+"$STALLTRAP" doctor >doctor.out || fail "doctor" doctor.out
+grep -q '^yes *intel-pt ' doctor.out || fail "doctor does not say that intel-pt can record" doctor.out
+
+# A command, from its first to its last instruction.
+for rings in cpu thread; do
+    arm_nest 300 whole-$rings --no-kernel --rings $rings
+    same_calls whole-$rings
+    nest_calls whole-$rings 300
+    no_gaps whole-$rings
+done
+
+# A ring that wraps many times: the last calls are exact.
+arm_nest 5000 wrapped --no-kernel --rings thread --ring 64K
+same_calls wrapped wrapped
+nest_calls wrapped 5000 1000
+gaps_of wrapped | grep -q overwritten || fail "no gap tells that the ring was overwritten: $(gaps_of wrapped)"
+
+# A process that runs already: snapshots by SIGUSR2 and `snap`, then Ctrl-C.
+start "$nest" 2000000000
+target=$pid
+start_arm --source intel-pt --no-kernel -o attached --ring 64K -p "$target"
+
+# Nobody wakes the recorder while nothing happens, however much is traced.
+wakeups() { awk '/^(non)?voluntary_ctxt_switches/ {n += $2} END {print n}' "/proc/$arm/status"; }
+before=$(wakeups)
+sleep 3
+[ $(($(wakeups) - before)) -lt 30 ] || fail "$(($(wakeups) - before)) wake-ups in 3 s on a quiet target"
+
+kill -USR2 "$arm"
+wait_for 60 test -e attached.1.db || fail "no snapshot on SIGUSR2" arm.out arm.err
+"$STALLTRAP" snap "$target" >snap.out || fail "snap" snap.out arm.err
+kill -INT "$arm"
+end_of "$arm" 60 "arm -p"
+[ $status -eq 0 ] || fail "arm -p ends with $status" arm.out arm.err
+running "$target" || fail "the target has ended"
+for n in 1 2 3; do
+    perf_calls attached.$n.data
+    [ "$(grep -c 'call .* leaf+0x0' perf.calls)" -gt 100 ] || fail "attached.$n: few calls of leaf" perf.calls
+    [ "$(sql attached.$n.db "SELECT calls > 100 FROM functions WHERE function = 'leaf'")" = 1 ] || fail "attached.$n: few calls of leaf in the database"
+done

@@ -1,0 +1,284 @@
+/* The samples of a recording become calls and gaps of its threads. */
+#include "recording.h"
+
+#include "decoder/model.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char path[64];
+static sqlite3 *db;
+
+enum { MS = 1000 * 1000 };
+
+#define K(x) (0xffffffff81000000 + (x))
+
+static int set_up(void **state)
+{
+    static const struct recording_name names[] = {{K(0x110), K(0x100), "do_syscall_64"},
+                                                  {K(0x210), K(0x200), "vfs_read"},
+                                                  {K(0x310), K(0x300), "schedule"},
+                                                  {K(0x410), K(0x400), "copy_page [module]"}};
+
+    (void)state;
+    recording_begin();
+    recording_at(1 * MS, 10, 10, 0);
+    recording_comm(10, 10, "prog", false);
+    recording_mmap(10, 0x400000, 0x10000, 0, "/nowhere/prog");
+    recording_mmap(10, 0x500000, 0x10000, 0, "/nowhere/lib");
+    recording_names(names, 4);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    sqlite3_close(db);
+    db = NULL;
+    recording_remove();
+    unlink(path);
+    return 0;
+}
+
+static void user(uint64_t time)
+{
+    recording_at(time, 10, 10, 0);
+    recording_sample(false, (uint64_t[]){PERF_CONTEXT_USER, 0x400010}, 2);
+}
+
+static void in_kernel(uint64_t time, bool at_switch, uint64_t innermost)
+{
+    const uint64_t chain[] = {PERF_CONTEXT_KERNEL, innermost, K(0x110), PERF_CONTEXT_USER, 0x400010};
+
+    recording_at(time, 10, 10, 0);
+    recording_sample(at_switch, chain, 5);
+}
+
+static void store(void)
+{
+    struct dec_flow_counts counts = {0};
+    struct st_error err = {0};
+    struct dec_provenance from = {.snapshot = "test", .flow = &counts};
+    struct pd_reader *reader = NULL;
+    struct dec_images *images = NULL;
+    struct dec_sideband *sb = NULL;
+    struct dec_model *model = NULL;
+    struct tdb_writer *w;
+
+    recording_end();
+    snprintf(path, sizeof(path), "/tmp/model-samples-%d.db", getpid());
+    if (pd_reader_open(recording_path(), &reader, &err) || dec_images_new(NULL, &images, &err) ||
+        dec_sideband_read(reader, images, &sb, &err) || dec_model_new(sb, &model, &err))
+        fail_msg("%s", err.text);
+    from.reader = reader;
+    if (dec_model_samples(model, &err) || dec_model_end(model, &err) || tdb_writer_open(path, &w, &err) ||
+        dec_model_write(model, w, &from, &err) || tdb_writer_commit(w, true, &err) ||
+        tdb_open(path, &db, &err))
+        fail_msg("%s", err.text);
+    dec_model_free(model);
+    dec_sideband_free(sb);
+    dec_images_free(images);
+    pd_reader_close(reader);
+}
+
+/* The rows of a query: columns with '|', rows with '\n'; NULL is "-". Times in us. */
+static const char *query(const char *sql)
+{
+    static char text[4096];
+    sqlite3_stmt *s;
+    size_t n = 0;
+
+    text[0] = '\0';
+    if (sqlite3_prepare_v2(db, sql, -1, &s, NULL))
+        fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+    while (sqlite3_step(s) == SQLITE_ROW) {
+        for (int i = 0; i < sqlite3_column_count(s); i++) {
+            const char *value = (const char *)sqlite3_column_text(s, i);
+
+            n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s", i ? "|" : "", value ? value : "-");
+        }
+        n += (size_t)snprintf(text + n, sizeof(text) - n, "\n");
+        assert_true(n < sizeof(text));
+    }
+    sqlite3_finalize(s);
+    return text;
+}
+
+static const char calls[] =
+    "SELECT depth, function, module, kernel, start_ns / 1000, end_ns / 1000, flags FROM calls ORDER BY id";
+static const char gaps[] = "SELECT reason, start_ns / 1000, end_ns / 1000, detail FROM gaps WHERE reason <> "
+                           "'not attached' ORDER BY start_ns";
+
+static void kernel_and_user_frames_have_names(void **state)
+{
+    (void)state;
+    user(2 * MS);
+    in_kernel(3 * MS, false, K(0x210));
+    in_kernel(4 * MS, false, K(0x410));
+    store();
+    assert_string_equal(query(calls), "0|[prog]|prog|0|1000|3000|35\n"
+                                      "1|do_syscall_64|[kernel]|1|1500|3000|34\n"
+                                      "2|vfs_read|[kernel]|1|1500|2500|32\n"
+                                      "2|copy_page|[module]|1|2500|3000|34\n");
+    assert_string_equal(
+        query("SELECT key, value FROM meta WHERE key LIKE '%sample%' OR key = 'source' OR key "
+              "= 'traced' ORDER BY key"),
+        "sample_period_ns|1000000\nsamples|3\nsource|sample\nswitch_samples|0\n"
+        "traced|user+kernel\n");
+}
+
+static void a_thread_that_waits_is_where_it_left_its_cpu(void **state)
+{
+    (void)state;
+    user(2 * MS);
+    in_kernel(3 * MS, true, K(0x310));
+    recording_at(3 * MS + 1000, 10, 10, 0);
+    recording_switch(true, false);
+    recording_at(43 * MS + 1000, 10, 10, 0);
+    recording_switch(false, false);
+    user(44 * MS);
+    store();
+    assert_string_equal(query("SELECT start_ns / 1000, end_ns / 1000, self_ns FROM calls WHERE function = "
+                              "'schedule'"),
+                        "1993|42001|8000\n");
+    assert_string_equal(
+        query("SELECT c.function, o.start_ns / 1000, o.end_ns / 1000, o.preempted FROM offcpu "
+              "o JOIN calls c ON c.id = o.call_id"),
+        "schedule|2001|42001|0\n");
+    assert_string_equal(query("SELECT sum(self_ns) / 1000 FROM calls"), "2000\n");
+    assert_string_equal(query(gaps), "");
+}
+
+static void lost_samples_end_a_segment(void **state)
+{
+    (void)state;
+    user(2 * MS);
+    user(3 * MS);
+    recording_at(6 * MS, 10, 10, 0);
+    recording_lost_samples(3);
+    user(7 * MS);
+    user(8 * MS);
+    store();
+    assert_string_equal(query(calls), "0|[prog]|prog|0|1000|2000|35\n"
+                                      "0|[prog]|prog|0|6000|7000|35\n");
+    assert_string_equal(query(gaps), "lost|2000|5000|3 samples did not fit into the kernel's buffer\n");
+}
+
+static void throttling_is_a_gap(void **state)
+{
+    (void)state;
+    user(2 * MS);
+    recording_at(2 * MS + 100000, 10, 10, 0);
+    recording_throttle(true);
+    recording_at(5 * MS, 10, 10, 0);
+    recording_throttle(false);
+    user(6 * MS);
+    store();
+    assert_string_equal(query(calls), "0|[prog]|prog|0|1000|1100|35\n"
+                                      "0|[prog]|prog|0|5000|5000|35\n");
+    assert_string_equal(query(gaps),
+                        "throttled|1100|4000|the kernel held the samples back: too many in a tick\n");
+}
+
+/* But not of a thread that had no CPU. */
+static void no_sample_for_periods_is_a_gap(void **state)
+{
+    (void)state;
+    user(2 * MS);
+    recording_at(3 * MS, 10, 10, 0);
+    recording_switch(true, true);
+    recording_at(13 * MS, 10, 10, 0);
+    recording_switch(false, false);
+    user(14 * MS);
+    user(20 * MS);
+    store();
+    assert_string_equal(query(gaps),
+                        "not sampled|13000|19000|the thread had a CPU: the machine stood still, or "
+                        "interrupts were off\n");
+}
+
+static void a_full_ring_hides_the_past(void **state)
+{
+    static const char meta[] = "ring.0=tid=10 cpu=-1 since=1500000 offset=4096 size=100 truncated=0\0";
+
+    (void)state;
+    recording_meta(meta, sizeof(meta) - 1);
+    user(2 * MS);
+    user(3 * MS);
+    store();
+    assert_string_equal(query("SELECT reason, start_ns, end_ns / 1000, detail FROM gaps"),
+                        "overwritten|0|1000|older samples were overwritten in the ring\n");
+}
+
+static void a_cpu_that_went_is_a_gap(void **state)
+{
+    static const char meta[] = "unseen_cpus=0,7\0";
+
+    (void)state;
+    recording_meta(meta, sizeof(meta) - 1);
+    user(2 * MS);
+    recording_at(4 * MS, 10, 10, 1);
+    recording_sample(false, (uint64_t[]){PERF_CONTEXT_USER, 0x400010}, 2);
+    store();
+    assert_string_equal(query("SELECT cpu, start_ns / 1000, end_ns / 1000 FROM gaps WHERE reason = 'cpu not "
+                              "recorded' ORDER BY cpu"),
+                        "0|1000|3000\n7|0|3000\n");
+}
+
+/* prog called lib, which called itself. */
+static void a_stack_of_branches_is_a_chain(void **state)
+{
+    (void)state;
+    recording_at(2 * MS, 10, 10, 0);
+    recording_branches((uint64_t[][2]){{0x500020, 0x500100}, {0x400010, 0x500000}}, 2);
+    recording_at(3 * MS, 10, 10, 0);
+    recording_branches((uint64_t[][2]){{0x400010, 0x500000}}, 1);
+    recording_at(4 * MS, 10, 10, 0);
+    recording_branches(NULL, 0);
+    store();
+    assert_string_equal(query(calls), "0|[prog]|prog|0|1000|2500|33\n"
+                                      "1|[lib]|lib|0|1000|2500|33\n"
+                                      "2|[lib]|lib|0|1000|1500|33\n");
+}
+
+/* What looks like a chain and is garbage, or of a thread nobody has heard of. */
+static void foreign_chains_do_no_harm(void **state)
+{
+    (void)state;
+    user(2 * MS);
+    recording_at(3 * MS, 10, 10, 0);
+    recording_sample(false, (uint64_t[]){1, 2, PERF_CONTEXT_USER, 0x400010, 0, UINT64_MAX, 5}, 7);
+    recording_at(4 * MS, 10, 10, 0);
+    recording_sample(false, NULL, 0);
+    recording_at(4 * MS, 77, 78, 5);
+    recording_sample(false, (uint64_t[]){PERF_CONTEXT_GUEST_USER, 0x1234}, 2);
+    recording_at(5 * MS, 0, 0, 1);
+    recording_sample(false, (uint64_t[]){PERF_CONTEXT_KERNEL, K(0x210)}, 2);
+    store();
+    assert_string_equal(query("SELECT count(*) FROM calls WHERE end_ns < start_ns OR self_ns < 0"), "0\n");
+    assert_string_equal(query("SELECT value FROM meta WHERE key = 'samples'"), "5\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(kernel_and_user_frames_have_names, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_thread_that_waits_is_where_it_left_its_cpu, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(lost_samples_end_a_segment, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(throttling_is_a_gap, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_sample_for_periods_is_a_gap, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_full_ring_hides_the_past, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_cpu_that_went_is_a_gap, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_stack_of_branches_is_a_chain, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(foreign_chains_do_no_harm, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,316 @@
+/* Samples -> calls, on chains made by hand. */
+#include "decoder/samples.h"
+#include "tracedb/tracedb.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MOST = 64 };
+
+/* A thread's samples, and the calls they make. */
+struct script {
+    dec_sample_frames frames;
+
+    struct dec_chain chains[MOST];
+
+    size_t n;
+
+    struct dec_offcpu offcpu[MOST];
+
+    size_t noffcpu;
+
+    dec_calls calls;
+};
+
+/* A chain as text, the outermost first: a letter a function, a digit behind it which call of it is under way;
+ * upper case is the kernel. */
+static void at(struct script *s, uint64_t time, const char *text, bool off)
+{
+    struct dec_chain *c = &s->chains[s->n++];
+
+    *c = (struct dec_chain){.time = time, .first = (uint32_t)s->frames.n, .off = off};
+    for (; *text; text++) {
+        struct dec_sample_frame f = {.symbol = (uint32_t)(*text | 32), .kernel = !(*text & 32)};
+
+        f.site = f.symbol * 100u;
+        if (text[1] >= '0' && text[1] <= '9')
+            f.site += (uint64_t)(*++text - '0') + 1;
+        assert_int_equal(st_vec_push(&s->frames, f), 0);
+        c->n++;
+    }
+}
+
+static void off(struct script *s, uint64_t start, uint64_t end, const char *text)
+{
+    s->offcpu[s->noffcpu++] = (struct dec_offcpu){.start = start, .end = end};
+    if (text)
+        at(s, start - 1, text, true);
+}
+
+static void make(struct script *s, uint64_t start, uint64_t end, bool whole)
+{
+    struct dec_samples in = {
+        .frames = s->frames.at, .chains = s->chains, .n = s->n, .offcpu = s->offcpu, .noffcpu = s->noffcpu};
+    struct dec_samples_segment segment = {
+        .n = s->n, .start = start, .end = end, .born = whole, .ended = whole};
+
+    assert_int_equal(dec_samples_calls(&in, &segment, &s->calls), 0);
+}
+
+static void end(struct script *s)
+{
+    st_vec_free(&s->frames);
+    st_vec_free(&s->calls);
+}
+
+/* The n-th call of a function; its start and end. */
+static const struct dec_call *call(const struct script *s, char function, size_t n)
+{
+    for (size_t i = 0; i < s->calls.n; i++)
+        if (s->calls.at[i].symbol == (uint32_t)function && !n--)
+            return &s->calls.at[i];
+    fail_msg("there is no such call of %c", function);
+    return NULL;
+}
+
+static size_t count(const struct script *s, char function)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->calls.n; i++)
+        n += s->calls.at[i].symbol == (uint32_t)function;
+    return n;
+}
+
+static void lasts(const struct script *s, char function, size_t n, uint64_t from, uint64_t to)
+{
+    const struct dec_call *c = call(s, function, n);
+
+    assert_int_equal(c->start, from);
+    assert_int_equal(c->start + c->duration, to);
+}
+
+static void what_stays_is_one_call(void **state)
+{
+    struct script s = {0};
+
+    (void)state;
+    at(&s, 100, "mab", false);
+    at(&s, 200, "mab", false);
+    at(&s, 300, "mac", false);
+    at(&s, 400, "md", false);
+    make(&s, 100, 450, false);
+    lasts(&s, 'm', 0, 100, 450);
+    lasts(&s, 'a', 0, 100, 350);
+    lasts(&s, 'b', 0, 100, 250);
+    lasts(&s, 'c', 0, 250, 350);
+    lasts(&s, 'd', 0, 350, 450);
+    assert_int_equal(s.calls.n, 5);
+    assert_int_equal(call(&s, 'm', 0)->flags, TDB_CALL_SAMPLED | TDB_CALL_NO_CALL | TDB_CALL_NO_RETURN);
+    assert_int_equal(call(&s, 'c', 0)->flags, TDB_CALL_SAMPLED);
+    assert_int_equal(call(&s, 'a', 0)->self, 0);
+    assert_int_equal(call(&s, 'c', 0)->parent, 1 + (call(&s, 'a', 0) - s.calls.at));
+    assert_int_equal(call(&s, 'c', 0)->depth, 2);
+    end(&s);
+}
+
+static void another_call_site_is_another_call(void **state)
+{
+    struct script s = {0};
+
+    (void)state;
+    at(&s, 100, "m1ab", false);
+    at(&s, 200, "m2ab", false);
+    at(&s, 300, "m2ab", false);
+    make(&s, 100, 300, true);
+    assert_int_equal(count(&s, 'm'), 1);
+    assert_int_equal(count(&s, 'a'), 2);
+    lasts(&s, 'a', 1, 150, 300);
+    assert_int_equal(call(&s, 'm', 0)->flags, TDB_CALL_SAMPLED); /* the whole life of the thread is there */
+    end(&s);
+}
+
+static void recursion_is_marked(void **state)
+{
+    struct script s = {0};
+
+    (void)state;
+    at(&s, 100, "maaa", false);
+    make(&s, 100, 200, true);
+    assert_int_equal(count(&s, 'a'), 3);
+    assert_false(call(&s, 'a', 0)->flags & TDB_CALL_RECURSIVE);
+    assert_true(call(&s, 'a', 2)->flags & TDB_CALL_RECURSIVE);
+    assert_int_equal(call(&s, 'a', 2)->depth, 3);
+    end(&s);
+}
+
+/* Half of the way between two samples is half of the time that the thread had a CPU. */
+static void time_off_the_cpu_belongs_to_the_chain_at_the_switch(void **state)
+{
+    struct script s = {0};
+
+    (void)state;
+    at(&s, 100000, "mab", false);
+    off(&s, 200000, 1200000, "mrSX");
+    at(&s, 1300000, "mab", false);
+    make(&s, 100000, 1400000, false);
+    lasts(&s, 'r', 0, 192000, 1200000);
+    lasts(&s, 'x', 0, 192000, 1200000);
+    assert_int_equal(call(&s, 'x', 0)->self, 8000); /* the way into the scheduler */
+    assert_int_equal(count(&s, 'a'), 2);
+    lasts(&s, 'a', 0, 100000, 192000);
+    lasts(&s, 'a', 1, 1200000, 1400000);
+    assert_int_equal(call(&s, 'm', 0)->duration, 1300000);
+    assert_int_equal(s.offcpu[0].call, 1 + (call(&s, 'x', 0) - s.calls.at));
+    end(&s);
+}
+
+/* Nobody knows what else it waited in. */
+static void an_interval_without_a_chain_changes_nothing(void **state)
+{
+    struct script s = {0};
+
+    (void)state;
+    at(&s, 100, "ma", false);
+    off(&s, 150, 1150, NULL);
+    at(&s, 1200, "ma", false);
+    make(&s, 100, 1200, false);
+    assert_int_equal(s.calls.n, 2);
+    lasts(&s, 'a', 0, 100, 1200);
+    assert_int_equal(call(&s, 'a', 0)->self, 100);
+    end(&s);
+}
+
+/* The switch shows that g was over by then; it does not come back before the next sample. */
+static void what_a_switch_showed_gone_stays_gone(void **state)
+{
+    struct script s = {0};
+
+    (void)state;
+    at(&s, 100000, "m1xgs", false);
+    off(&s, 200000, 300000, "m1xnS");
+    at(&s, 400000, "m2xas", false);
+    make(&s, 100000, 500000, false);
+    assert_int_equal(count(&s, 'g'), 1);
+    lasts(&s, 'g', 0, 100000, 192000);
+    lasts(&s, 'a', 0, 350000, 500000);
+    end(&s);
+}
+
+/* The preempted thread was in g already. */
+static void a_switch_tells_where_the_turn_was(void **state)
+{
+    struct script s = {0};
+
+    (void)state;
+    at(&s, 100000, "ma", false);
+    off(&s, 200000, 300000, "mgS");
+    at(&s, 900000, "mg", false);
+    make(&s, 100000, 900000, false);
+    assert_int_equal(count(&s, 'g'), 1);
+    assert_in_range(call(&s, 'g', 0)->start, 149000, 151000);
+    end(&s);
+}
+
+static void broken_chains_get_what_is_around_them(void **state)
+{
+    struct script s = {0};
+
+    (void)state;
+    at(&s, 100, "mabc", false);
+    at(&s, 200, "zS", false);
+    at(&s, 300, "mabd", false);
+    s.chains[1].broken = true;
+    assert_int_equal(dec_samples_mend(&s.frames, s.chains, s.n), 0);
+    make(&s, 100, 300, false);
+    assert_int_equal(count(&s, 'b'), 1);
+    lasts(&s, 'b', 0, 100, 300);
+    lasts(&s, 'z', 0, 150, 250);
+    assert_int_equal(call(&s, 'z', 0)->parent, 1 + (call(&s, 'b', 0) - s.calls.at));
+    end(&s);
+}
+
+/* Nothing whole is behind it: it stays as it is. */
+static void a_broken_chain_at_the_end_stays(void **state)
+{
+    struct script s = {0};
+
+    (void)state;
+    at(&s, 100, "mab", false);
+    at(&s, 200, "z", false);
+    s.chains[1].broken = true;
+    assert_int_equal(dec_samples_mend(&s.frames, s.chains, s.n), 0);
+    assert_int_equal(s.chains[1].n, 1);
+    make(&s, 100, 300, false);
+    lasts(&s, 'm', 0, 100, 150);
+    lasts(&s, 'z', 0, 150, 300);
+    end(&s);
+}
+
+/* However the samples and the switches lie: calls nest, and no time is counted twice or lost. */
+static void random_scripts_add_up(void **state)
+{
+    uint64_t random = 7;
+
+    (void)state;
+    for (int round = 0; round < 2000; round++) {
+        struct script s = {0};
+        uint64_t time = 1000, self = 0, cpu;
+        static const char *const texts[] = {"mab", "mac", "m1ab", "mS", "mabS", "mrST", "x", ""};
+
+        at(&s, time, "ma", false);
+        while (s.n + 2 < MOST / 2) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            time += 2 + (random >> 40) % 50000;
+            if (random >> 62)
+                at(&s, time, texts[random >> 33 & 7], false);
+            else
+                off(&s, time, time + 1 + (random >> 50), random >> 61 & 1 ? texts[random >> 33 & 7] : NULL);
+            if (s.noffcpu && s.offcpu[s.noffcpu - 1].end > time)
+                time = s.offcpu[s.noffcpu - 1].end;
+        }
+        cpu = time + 10 - 1000;
+        for (size_t i = 0; i < s.noffcpu; i++)
+            cpu -= s.offcpu[i].end - s.offcpu[i].start;
+        make(&s, 1000, time + 10, false);
+        for (size_t i = 0; i < s.calls.n; i++) {
+            const struct dec_call *c = &s.calls.at[i];
+            const struct dec_call *parent = c->parent ? &s.calls.at[c->parent - 1] : NULL;
+
+            assert_true(c->start >= 1000 && c->start + c->duration <= time + 10);
+            assert_true(!i || c->start >= c[-1].start);
+            if (parent) {
+                assert_true(parent < c && c->depth == parent->depth + 1);
+                assert_true(c->start >= parent->start &&
+                            c->start + c->duration <= parent->start + parent->duration);
+            }
+            self += c->self;
+        }
+        assert_true(self <= cpu);
+        end(&s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_stays_is_one_call),
+        cmocka_unit_test(another_call_site_is_another_call),
+        cmocka_unit_test(recursion_is_marked),
+        cmocka_unit_test(time_off_the_cpu_belongs_to_the_chain_at_the_switch),
+        cmocka_unit_test(an_interval_without_a_chain_changes_nothing),
+        cmocka_unit_test(what_a_switch_showed_gone_stays_gone),
+        cmocka_unit_test(a_switch_tells_where_the_turn_was),
+        cmocka_unit_test(broken_chains_get_what_is_around_them),
+        cmocka_unit_test(a_broken_chain_at_the_end_stays),
+        cmocka_unit_test(random_scripts_add_up),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
