@@ -29,6 +29,8 @@ struct dec_raw {
     struct dec_pt_config config;
 
     bool has_cpu, has_clock;
+
+    bool reference; /* as in struct dec_flow_options; of every kind of input */
 };
 
 int dec_raw_trace(void *to, const char *text, struct st_error *err);

@@ -100,6 +100,7 @@ static int run_trace(const struct dec_raw *raw, size_t i, dec_emit_fn *emit, voi
     struct raw_where ctx = {.space = result->space};
     struct dec_flow_options options = {.config = raw->config,
                                        .ring = (uint32_t)i,
+                                       .reference = raw->reference,
                                        .where = where,
                                        .where_ctx = &ctx,
                                        .emit = emit,

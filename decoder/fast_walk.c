@@ -1,0 +1,266 @@
+/* Along the edges of the graph. */
+#include "decoder/fast.h"
+
+#include "decoder/fast_packet.h"
+
+enum { FUEL = 1 << 16 /* branches in a row that need no trace, before the other walk looks for a cycle */ };
+
+uint64_t fast_ip(const struct fast *f, fast_edge edge)
+{
+    uint32_t rest = edge >> FAST_SHIFT;
+    if ((edge & 7) == FAST_OPEN && rest & FAST_STUB)
+        return f->s.stubs[rest & ~(uint32_t)FAST_STUB];
+    return fast_edge_ip(&f->graph, edge);
+}
+
+static fast_edge stub(struct fast *f, unsigned slot, uint64_t ip)
+{
+    f->s.stubs[slot] = ip;
+    return ((uint32_t)FAST_STUB | slot) << FAST_SHIFT | FAST_OPEN;
+}
+
+void fast_stand(struct fast *f, uint64_t ip)
+{
+    f->s.at = stub(f, WALK_RETURNS, ip);
+}
+
+static fast_edge open_edge(struct fast *f, fast_edge edge)
+{
+    uint32_t rest = edge >> FAST_SHIFT;
+    if (!f->s.where.space)
+        return FAST_NO_EDGE;
+    if (!(rest & FAST_STUB))
+        return fast_graph_open(&f->graph, edge, f->s.now);
+    uint64_t ip = fast_ip(f, edge);
+    return fast_graph_at(&f->graph, f->s.worlds[ip >> 63], f->s.now, ip);
+}
+
+void fast_push(struct fast *f, fast_edge edge)
+{
+    f->s.top = (f->s.top + 1) % WALK_RETURNS;
+    f->s.returns[f->s.top] = edge;
+    if (f->s.depth < WALK_RETURNS)
+        f->s.depth++;
+}
+
+void fast_push_ip(struct fast *f, uint64_t ip)
+{
+    fast_push(f, stub(f, (f->s.top + 1) % WALK_RETURNS, ip));
+}
+
+bool fast_pop(struct fast *f, fast_edge *edge)
+{
+    if (f->s.depth == 0)
+        return false;
+    *edge = f->s.returns[f->s.top];
+    f->s.top = (f->s.top + WALK_RETURNS - 1) % WALK_RETURNS;
+    f->s.depth--;
+    return true;
+}
+
+/* Code of another world is not that of the edges: what is kept of them becomes addresses again. */
+static void forget_edges(struct fast *f, unsigned side)
+{
+    for (unsigned i = 0, slot = f->s.top; i < f->s.depth;
+         i++, slot = (slot + WALK_RETURNS - 1) % WALK_RETURNS) {
+        uint64_t ip = fast_ip(f, f->s.returns[slot]);
+        if (ip >> 63 == side)
+            f->s.returns[slot] = stub(f, slot, ip);
+    }
+    uint64_t ip = f->s.on ? fast_ip(f, f->s.at) : 0;
+    if (f->s.on && ip >> 63 == side)
+        fast_stand(f, ip);
+}
+
+bool fast_worlds(struct fast *f)
+{
+    f->s.worlds_until = UINT64_MAX;
+    if (!f->s.where.space)
+        return true;
+    for (unsigned side = 0; side < 2; side++) {
+        const struct dec_space *space = dec_space_side(f->s.where.space, (uint64_t)side << 63);
+        int world = fast_graph_world(&f->graph, space, f->s.now, f->s.mode);
+        if (world < 0)
+            return false;
+        if ((uint32_t)world != f->s.worlds[side])
+            forget_edges(f, side);
+        f->s.worlds[side] = (uint32_t)world;
+        if (f->graph.worlds.at[world].until < f->s.worlds_until)
+            f->s.worlds_until = f->graph.worlds.at[world].until;
+    }
+    return true;
+}
+
+bool fast_ask(struct fast *f)
+{
+    const struct dec_flow_options *options = f->w->options;
+    f->s.ask_due = false;
+    if (f->s.asked && f->s.now < f->s.where.until)
+        return true;
+    if (options->where(options->where_ctx, options->ring, f->s.now, &f->s.where))
+        return false;
+    f->s.asked = true;
+    return fast_worlds(f);
+}
+
+/* The loop that all the time goes into. `trail` is known where it is built in. */
+static inline __attribute__((always_inline)) bool follow(struct fast *f, uint64_t bits, const bool trail)
+{
+    const struct fast_node *nodes = f->graph.nodes;
+    uint32_t *visits = f->visits, *words = f->trail.at + f->trail.n;
+    const uint32_t delta = f->delta;
+    uint32_t *stop = trail ? f->trail.at + f->trail.room - 4 : NULL;
+    fast_edge at = f->s.at, edge;
+    size_t last = 0;
+    unsigned fuel = FUEL;
+    while (bits != TNT_NONE) {
+        uint32_t node = at >> FAST_SHIFT, side = FAST_TAKEN;
+        if (trail && words >= stop) {
+            f->trail.n = (size_t)(words - f->trail.at);
+            if (!fast_room(f, 4096))
+                return false;
+            words = f->trail.at + f->trail.n;
+            stop = f->trail.at + f->trail.room - 4;
+        }
+        switch (at & 7) {
+        case FAST_COND:
+            side = (uint32_t)(bits >> 63);
+            bits <<= 1;
+            break;
+        case FAST_RETURN:
+            if (!(bits >> 63) || !fast_pop(f, &edge))
+                return false;
+            bits <<= 1;
+            if (trail) {
+                uint64_t to = fast_ip(f, edge);
+                *words++ = node << 3 | TRAIL_TO;
+                *words++ = (uint32_t)to;
+                *words++ = (uint32_t)(to >> 32);
+                last = 3;
+            } else {
+                visits[node << 1 | FAST_TAKEN] += delta;
+            }
+            at = edge;
+            continue;
+        case FAST_CALL:
+            fast_push(f, nodes[node].to[FAST_FALL]);
+            if (!--fuel)
+                return false;
+            break;
+        case FAST_JUMP:
+            if (!--fuel)
+                return false;
+            break;
+        case FAST_PASS:
+            side = FAST_FALL;
+            if (!--fuel)
+                return false;
+            break;
+        case FAST_OPEN:
+            at = open_edge(f, at);
+            if (at == FAST_NO_EDGE)
+                return false;
+            continue;
+        default:
+            return false;
+        }
+        if (trail) {
+            *words++ = (node << 1 | side) << 3 | TRAIL_BRANCH;
+            last = 1;
+        } else {
+            visits[node << 1 | side] += delta;
+        }
+        at = nodes[node].to[side];
+    }
+    f->s.at = at;
+    if (trail) {
+        f->trail.n = (size_t)(words - f->trail.at);
+        f->last_words = last;
+    }
+    return true;
+}
+
+bool fast_bits(struct fast *f, uint64_t bits)
+{
+    if (!fast_trailing(f))
+        return follow(f, bits, false);
+    return fast_room(f, 4096) && follow(f, bits, true);
+}
+
+bool fast_pass(struct fast *f, fast_edge at)
+{
+    if ((at & 7) != FAST_PASS && (at & 7) != FAST_CALL && (at & 7) != FAST_JUMP)
+        return false;
+    uint32_t node = at >> FAST_SHIFT;
+    unsigned side = (at & 7) == FAST_PASS ? FAST_FALL : FAST_TAKEN;
+    if ((at & 7) == FAST_CALL)
+        fast_push(f, f->graph.nodes[node].to[FAST_FALL]);
+    f->s.at = f->graph.nodes[node].to[side];
+    if (fast_trailing(f))
+        return fast_word(f, TRAIL_BRANCH, node << 1 | side);
+    fast_visit(f, node, side);
+    return true;
+}
+
+bool fast_open_here(struct fast *f)
+{
+    if ((f->s.at & 7) == FAST_OPEN)
+        f->s.at = open_edge(f, f->s.at);
+    return f->s.at != FAST_NO_EDGE;
+}
+
+bool fast_advance(struct fast *f, fast_edge *edge)
+{
+    for (unsigned fuel = FUEL; fuel; fuel--) {
+        if (!fast_open_here(f))
+            return false;
+        *edge = f->s.at;
+        if (!fast_pass(f, f->s.at))
+            return true;
+    }
+    return false;
+}
+
+bool fast_advance_paging(struct fast *f, fast_edge *edge)
+{
+    for (unsigned fuel = FUEL; fuel; fuel--) {
+        if (!fast_open_here(f))
+            return false;
+        *edge = f->s.at;
+        const struct code_run *run = &f->graph.about[f->s.at >> FAST_SHIFT].run;
+        if (run->end == CODE_MOV_CR3 || run->end == CODE_FAR_CALL || run->end == CODE_FAR_RETURN ||
+            run->end == CODE_FAR_JUMP)
+            return true;
+        if (!fast_pass(f, f->s.at))
+            return false;
+    }
+    return false;
+}
+
+static bool ran(struct fast *f, uint32_t count)
+{
+    if (fast_trailing(f))
+        return fast_word(f, TRAIL_RAN, count);
+    f->loose += (uint64_t)(int64_t)(int32_t)f->delta * count;
+    return true;
+}
+
+bool fast_reach(struct fast *f, uint64_t ip)
+{
+    for (unsigned fuel = FUEL; fuel; fuel--) {
+        if (fast_ip(f, f->s.at) == ip)
+            return true;
+        if (!fast_open_here(f))
+            return false;
+        const struct fast_about *about = &f->graph.about[f->s.at >> FAST_SHIFT];
+        uint32_t count = about->run.count;
+        if (ip > about->start && ip <= about->start + about->run.bytes &&
+            code_reaches(f->graph.code, f->s.where.space, f->s.now, about->start, f->s.mode, ip, &count)) {
+            fast_stand(f, ip);
+            return ran(f, count);
+        }
+        if (!fast_pass(f, f->s.at))
+            return false;
+    }
+    return false;
+}
