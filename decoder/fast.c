@@ -5,30 +5,22 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum {
-    VISITS = FAST_NODES * 2,
-    COUNT_EVERY = 1 << 28, /* bytes of trace: no edge is visited 2^32 times in them */
-};
+enum { COUNT_EVERY = 1 << 28 /* bytes of trace: no edge is visited 2^32 times in them */ };
 
-int fast_new(struct fast **fast, struct walk *w, struct st_error *err)
+int fast_new(struct fast **fast, struct fast_graph *graph, struct walk *w, struct st_error *err)
 {
     struct fast *f = calloc(1, sizeof(*f));
     if (!f)
         return st_nomem(err, "the fast walk");
     f->w = w;
+    f->graph = graph;
     f->delta = 1;
-    int rc = fast_graph_new(&f->graph, err);
-    if (rc == 0 && !w->options->emit) {
-        void *visits = mmap(NULL, VISITS * sizeof(*f->visits), PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (visits == MAP_FAILED)
-            rc = st_nomem(err, "the fast walk");
-        else
-            f->visits = visits;
-    }
-    if (rc) {
+    f->counting = !w->options->emit;
+    f->nodes = fast_reserve(FAST_NODES * sizeof(*f->nodes));
+    f->hits = calloc(FAST_HITS, sizeof(*f->hits));
+    if (!f->nodes || !f->hits) {
         fast_free(f);
-        return rc;
+        return st_nomem(err, "the fast walk");
     }
     *fast = f;
     return 0;
@@ -38,9 +30,9 @@ void fast_free(struct fast *f)
 {
     if (!f)
         return;
-    if (f->visits)
-        munmap(f->visits, VISITS * sizeof(*f->visits));
-    fast_graph_free(&f->graph);
+    if (f->nodes)
+        munmap(f->nodes, FAST_NODES * sizeof(*f->nodes));
+    free(f->hits);
     st_vec_free(&f->trail);
     free(f);
 }
@@ -161,6 +153,7 @@ static void take_back(struct fast *f, const uint8_t *to)
         f->s = f->start;
         f->delta = (uint32_t)-1;
         f->p = f->from;
+        f->points = 0;
         fast_stretch(f, to);
         f->delta = 1;
     }
@@ -186,7 +179,7 @@ static int go_on(struct fast *f, const psb_list *psbs, size_t *at)
         if (rc)
             return rc;
         if (!fast_trailing(f) && psbs->at[*at] - counted > COUNT_EVERY) {
-            fast_count(f);
+            fast_count(f, f->w->counts);
             counted = psbs->at[*at];
         }
     }
@@ -266,7 +259,7 @@ int fast_run(struct fast *f, const struct pt_run *run)
     if (rc == 0)
         rc = turns(f, &psbs);
     if (!fast_trailing(f))
-        fast_count(f);
+        fast_count(f, f->w->counts);
     st_vec_free(&psbs);
     w->until = UINT64_MAX;
     out_flush(w->out, NULL);

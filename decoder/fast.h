@@ -48,11 +48,27 @@ struct fast_state {
     uint64_t leave; /* as walk.leave */
 };
 
+struct fast_hit {
+    uint64_t ip;
+
+    uint32_t world;
+
+    fast_edge edge; /* 0: none */
+};
+
+enum { FAST_HITS = 1 << 14, FAST_BITS = 62 /* that may wait */ };
+
 /* A walk over stretches. */
 struct fast {
     struct walk *w;
 
-    struct fast_graph graph;
+    struct fast_graph *graph;
+
+    struct fast_node *nodes; /* by number; reserved, as `about` of the graph */
+
+    struct fast_hit *hits; /* addresses looked up of late */
+
+    bool counting; /* only counts are wanted: visits; else the trail */
 
     struct fast_state s;
 
@@ -62,9 +78,11 @@ struct fast {
 
     const uint8_t *begin, *p, *end; /* the run of bytes; p: behind the packet that is being taken */
 
-    uint32_t *visits; /* of each edge, where only counts are wanted */
+    uint32_t delta; /* of visits. 1; all ones to take a stretch back */
 
-    uint32_t delta; /* 1; all ones to take a stretch back */
+    uint64_t bits; /* of TNT packets that wait: the last is the lowest */
+
+    unsigned nbits;
 
     ST_VEC(uint32_t) trail; /* of the stretch, where events are wanted: fast_trail.c */
 
@@ -78,7 +96,7 @@ struct fast {
 };
 
 /* ST_ENOMEM. */
-int fast_new(struct fast **fast, struct walk *w, struct st_error *err);
+int fast_new(struct fast **fast, struct fast_graph *graph, struct walk *w, struct st_error *err);
 void fast_free(struct fast *fast);
 
 /* Walks all of a run of bytes by turns of both walks. As walk_run(). */
@@ -88,6 +106,15 @@ int fast_run(struct fast *fast, const struct pt_run *run);
 
 /* Takes the bits of a TNT packet. */
 bool fast_bits(struct fast *f, uint64_t bits);
+
+/* Takes the bits that wait. */
+bool fast_flush(struct fast *f);
+
+/* The edge behind the branch of a node. */
+fast_edge fast_fall(const struct fast *f, uint32_t node);
+
+/* The edge to the code at an address. */
+fast_edge fast_look_up(struct fast *f, uint64_t ip);
 
 /* Goes on to the next node that needs trace; *edge is then that node. */
 bool fast_advance(struct fast *f, fast_edge *edge);
@@ -119,7 +146,7 @@ bool fast_worlds(struct fast *f);
 /* Adds up a node that was left, or takes it back. */
 static inline void fast_visit(struct fast *f, uint32_t node, unsigned side)
 {
-    f->visits[node << 1 | side] += f->delta;
+    f->nodes[node].visits[side] += f->delta;
 }
 
 /* fast_packets.c: */
@@ -158,7 +185,7 @@ enum trail_point {
 /* Whether the stretch's trail is written; else visits are counted. */
 static inline bool fast_trailing(const struct fast *f)
 {
-    return f->visits == NULL;
+    return !f->counting;
 }
 
 /* Room for `more` words. */
@@ -174,6 +201,6 @@ bool fast_word_ip(struct fast *f, enum trail_tag tag, uint32_t of, uint64_t ip);
 int fast_tell(struct fast *f);
 
 /* The visits become counts. */
-void fast_count(struct fast *f);
+void fast_count(struct fast *f, struct dec_flow_counts *counts);
 
 #endif

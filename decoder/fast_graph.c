@@ -7,8 +7,7 @@
 
 enum { FIRST_SLOTS = 1 << 14 };
 
-/* Address space without memory behind it until it is used. */
-static void *reserve(size_t size)
+void *fast_reserve(size_t size)
 {
     void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return at == MAP_FAILED ? NULL : at;
@@ -17,11 +16,13 @@ static void *reserve(size_t size)
 int fast_graph_new(struct fast_graph *graph, struct st_error *err)
 {
     memset(graph, 0, sizeof(*graph));
-    graph->nodes = reserve(FAST_NODES * sizeof(*graph->nodes));
-    graph->about = reserve(FAST_NODES * sizeof(*graph->about));
+    graph->about = fast_reserve(FAST_NODES * sizeof(*graph->about));
+    graph->worlds = fast_reserve(FAST_WORLDS * sizeof(*graph->worlds));
+    graph->n = 1;
     graph->nslots = FIRST_SLOTS;
     graph->slots = calloc(graph->nslots, sizeof(*graph->slots));
-    if (graph->nodes && graph->about && graph->slots && code_new(&graph->code, err) == 0)
+    pthread_mutex_init(&graph->lock, NULL);
+    if (graph->about && graph->worlds && graph->slots && code_new(&graph->code, err) == 0)
         return 0;
     fast_graph_free(graph);
     return st_nomem(err, "the graph of code");
@@ -29,13 +30,13 @@ int fast_graph_new(struct fast_graph *graph, struct st_error *err)
 
 void fast_graph_free(struct fast_graph *graph)
 {
-    if (graph->nodes)
-        munmap(graph->nodes, FAST_NODES * sizeof(*graph->nodes));
     if (graph->about)
         munmap(graph->about, FAST_NODES * sizeof(*graph->about));
+    if (graph->worlds)
+        munmap(graph->worlds, FAST_WORLDS * sizeof(*graph->worlds));
     free(graph->slots);
-    st_vec_free(&graph->worlds);
     code_free(graph->code);
+    pthread_mutex_destroy(&graph->lock);
     memset(graph, 0, sizeof(*graph));
 }
 
@@ -43,12 +44,19 @@ int fast_graph_world(struct fast_graph *graph, const struct dec_space *space, ui
                      enum code_mode mode)
 {
     struct fast_world world = {.space = space, .until = dec_space_stable(space, time), .mode = mode};
-    for (size_t i = graph->worlds.n; i > 0; i--) {
-        const struct fast_world *other = &graph->worlds.at[i - 1];
+    int found = -1;
+    pthread_mutex_lock(&graph->lock);
+    for (uint32_t i = graph->nworlds; i > 0 && found < 0; i--) {
+        const struct fast_world *other = &graph->worlds[i - 1];
         if (other->space == space && other->until == world.until && other->mode == mode)
-            return (int)(i - 1);
+            found = (int)(i - 1);
     }
-    return st_vec_push(&graph->worlds, world) ? -1 : (int)(graph->worlds.n - 1);
+    if (found < 0 && graph->nworlds < FAST_WORLDS) {
+        found = (int)graph->nworlds++;
+        graph->worlds[found] = world;
+    }
+    pthread_mutex_unlock(&graph->lock);
+    return found;
 }
 
 static uint64_t mask(enum code_mode mode, uint64_t ip)
@@ -58,7 +66,7 @@ static uint64_t mask(enum code_mode mode, uint64_t ip)
 
 static enum code_mode mode_of(const struct fast_graph *graph, const struct fast_about *about)
 {
-    return graph->worlds.at[about->world].mode;
+    return graph->worlds[about->world].mode;
 }
 
 uint64_t fast_from(const struct fast_graph *graph, const struct fast_about *about)
@@ -82,28 +90,27 @@ static size_t hash(uint32_t world, uint64_t ip)
     return (size_t)(h ^ h >> 29);
 }
 
-static size_t slot_of(const struct fast_graph *graph, uint32_t world, uint64_t ip)
+static struct fast_slot *slot_of(const struct fast_graph *graph, uint32_t world, uint64_t ip)
 {
     size_t i = hash(world, ip) & (graph->nslots - 1);
-    while (graph->slots[i]) {
-        const struct fast_about *about = &graph->about[graph->slots[i] - 1];
-        if (about->start == ip && about->world == world)
-            break;
+    while (graph->slots[i].node && (graph->slots[i].start != ip || graph->slots[i].world != world))
         i = (i + 1) & (graph->nslots - 1);
-    }
-    return i;
+    return &graph->slots[i];
 }
 
 static int grow(struct fast_graph *graph)
 {
-    uint32_t *old = graph->slots;
-    uint32_t *slots = calloc(graph->nslots * 2, sizeof(*slots));
+    struct fast_slot *old = graph->slots;
+    size_t n = graph->nslots;
+    struct fast_slot *slots = calloc(n * 2, sizeof(*slots));
     if (!slots)
         return -1;
     graph->slots = slots;
-    graph->nslots *= 2;
-    for (uint32_t i = 0; i < graph->n; i++)
-        slots[slot_of(graph, graph->about[i].world, graph->about[i].start)] = i + 1;
+    graph->nslots = n * 2;
+    for (size_t i = 0; i < n; i++) {
+        if (old[i].node)
+            *slot_of(graph, old[i].world, old[i].start) = old[i];
+    }
     free(old);
     return 0;
 }
@@ -133,38 +140,41 @@ static fast_edge edge_to(const struct fast_graph *graph, uint32_t node)
     return node << FAST_SHIFT | (uint32_t)kind_of(&graph->about[node].run);
 }
 
-static fast_edge add(struct fast_graph *graph, uint32_t world, uint64_t time, uint64_t ip, size_t slot)
+static fast_edge add(struct fast_graph *graph, uint32_t world, uint64_t time, uint64_t ip)
 {
-    const struct fast_world *w = &graph->worlds.at[world];
+    const struct fast_world *w = &graph->worlds[world];
     const struct dec_mapping *mapping = dec_space_find(w->space, time, ip);
     uint32_t node = graph->n;
     struct fast_about *about = &graph->about[node];
-    if (!mapping || node == FAST_NODES)
+    if (!mapping || node == FAST_NODES || (node * (size_t)2 > graph->nslots && grow(graph)))
         return FAST_NO_EDGE;
     if (code_at(graph->code, w->space, time, mapping, ip, w->mode, &about->run) || about->run.end == CODE_BAD)
         return FAST_NO_EDGE;
     about->start = ip;
     about->world = world;
-    for (unsigned side = FAST_FALL; side <= FAST_TAKEN; side++)
-        graph->nodes[node].to[side] = (node << 1 | side) << FAST_SHIFT | FAST_OPEN;
-    enum fast_kind kind = kind_of(&about->run);
-    if (kind == FAST_RETURN || kind == FAST_TIP)
-        graph->nodes[node].to[FAST_FALL] = (uint32_t)fast_next(graph, about);
-    graph->slots[slot] = ++graph->n;
-    if (graph->n * (size_t)2 > graph->nslots && grow(graph)) {
-        graph->n--;
-        graph->slots[slot] = 0;
-        return FAST_NO_EDGE;
-    }
+    graph->n++;
+    *slot_of(graph, world, ip) = (struct fast_slot){.start = ip, .world = world, .node = node};
     return edge_to(graph, node);
 }
 
 fast_edge fast_graph_at(struct fast_graph *graph, uint32_t world, uint64_t time, uint64_t ip)
 {
-    size_t slot = slot_of(graph, world, ip);
-    if (graph->slots[slot])
-        return edge_to(graph, graph->slots[slot] - 1);
-    return add(graph, world, time, ip, slot);
+    pthread_mutex_lock(&graph->lock);
+    uint32_t node = slot_of(graph, world, ip)->node;
+    fast_edge edge = node ? edge_to(graph, node) : add(graph, world, time, ip);
+    pthread_mutex_unlock(&graph->lock);
+    return edge;
+}
+
+bool fast_graph_reaches(struct fast_graph *graph, const struct fast_about *about, uint64_t time,
+                        uint64_t stop, uint32_t *count)
+{
+    const struct fast_world *world = &graph->worlds[about->world];
+    *count = about->run.count;
+    pthread_mutex_lock(&graph->lock);
+    bool reached = code_reaches(graph->code, world->space, time, about->start, world->mode, stop, count);
+    pthread_mutex_unlock(&graph->lock);
+    return reached;
 }
 
 uint64_t fast_edge_ip(const struct fast_graph *graph, fast_edge edge)
@@ -174,13 +184,4 @@ uint64_t fast_edge_ip(const struct fast_graph *graph, fast_edge edge)
         return graph->about[rest].start;
     const struct fast_about *about = &graph->about[rest >> 1];
     return rest & 1 ? fast_target(graph, about) : fast_next(graph, about);
-}
-
-fast_edge fast_graph_open(struct fast_graph *graph, fast_edge edge, uint64_t time)
-{
-    uint32_t rest = edge >> FAST_SHIFT;
-    fast_edge found = fast_graph_at(graph, graph->about[rest >> 1].world, time, fast_edge_ip(graph, edge));
-    if (found != FAST_NO_EDGE)
-        graph->nodes[rest >> 1].to[rest & 1] = found;
-    return found;
 }

@@ -7,6 +7,17 @@
 
 static const uint64_t NEVER = UINT64_MAX;
 
+/* How many cycles from times.from on do not reach the limit for sure. */
+static void limit_cycles(struct fast_state *s)
+{
+    s->limit_cycles = NEVER;
+    if (s->limit == NEVER)
+        return;
+    double ticks = s->limit > s->times.from ? (double)(s->limit - s->times.from) : 0;
+    double cycles = ticks / (s->times.ratio > 0 ? s->times.ratio : 1.0);
+    s->limit_cycles = cycles < 1e18 ? (uint64_t)cycles : NEVER;
+}
+
 void fast_limit(struct fast *f)
 {
     struct fast_state *s = &f->s;
@@ -16,12 +27,7 @@ void fast_limit(struct fast *f)
     s->limit = until <= s->now ? 0 : dec_clock_tsc(&f->w->options->config.clock, until);
     if (s->limit != NEVER && s->limit > 0)
         s->limit--; /* rounded */
-    s->limit_cycles = NEVER;
-    if (s->limit == NEVER)
-        return;
-    double ticks = s->limit > s->times.from ? (double)(s->limit - s->times.from) : 0;
-    double cycles = ticks / (s->times.ratio > 0 ? s->times.ratio : 1.0);
-    s->limit_cycles = cycles < 1e18 ? (uint64_t)cycles : NEVER;
+    limit_cycles(s);
 }
 
 /* The time of what comes now, if packets told a new one. */
@@ -35,7 +41,7 @@ static bool point(struct fast *f, unsigned kind)
     bool first = f->points++ == 0;
     if (!f->timely && !first && t->tsc < s->limit && t->cycles < s->limit_cycles)
         return true;
-    if (!times_settle(t, f->p, f->end))
+    if (!fast_flush(f) || !times_settle(t, f->p, f->end))
         return false;
     uint64_t ns = dec_clock_ns(&f->w->options->config.clock, t->tsc);
     if (ns > s->now || !f->w->out->timed)
@@ -84,7 +90,7 @@ static bool on_clock(struct fast *f, const uint8_t *p)
         times_cbr(t, p[2]);
     else
         return false;
-    fast_limit(f);
+    limit_cycles(&f->s);
     return true;
 }
 
@@ -117,32 +123,35 @@ static bool is_transaction(const uint8_t *p)
 /* Stands at the target of a branch by the node, which keeps the edge. */
 static void go(struct fast *f, uint32_t node, uint64_t ip)
 {
-    struct fast_graph *g = &f->graph;
-    uint32_t world = f->s.worlds[ip >> 63];
-    fast_edge edge = g->nodes[node].to[FAST_TAKEN];
+    struct fast_node *n = &f->nodes[node];
+    fast_edge edge = n->to[FAST_TAKEN];
     if ((edge & 7) != FAST_OPEN) {
-        const struct fast_about *about = &g->about[edge >> FAST_SHIFT];
-        if (about->start == ip && about->world == world) {
+        const struct fast_about *about = &f->graph->about[edge >> FAST_SHIFT];
+        if (about->start == ip && about->world == f->s.worlds[ip >> 63]) {
             f->s.at = edge;
             return;
         }
     }
-    edge = f->s.where.space ? fast_graph_at(g, world, f->s.now, ip) : FAST_NO_EDGE;
-    if (edge == FAST_NO_EDGE) {
+    edge = fast_look_up(f, ip);
+    if (edge == FAST_NO_EDGE)
         fast_stand(f, ip);
-        return;
-    }
-    g->nodes[node].to[FAST_TAKEN] = edge;
-    f->s.at = edge;
+    else
+        f->s.at = n->to[FAST_TAKEN] = edge;
 }
 
 /* Whether the branch at the end of a node goes on behind itself. */
 static bool stays(const struct fast *f, fast_edge at, uint64_t ip)
 {
     uint32_t node = at >> FAST_SHIFT;
-    if ((at & 7) != FAST_TIP_CALL && f->graph.nodes[node].to[FAST_FALL] != (uint32_t)ip)
-        return false;
-    return fast_next(&f->graph, &f->graph.about[node]) == ip;
+    struct fast_node *n = &f->nodes[node];
+    const struct fast_about *about = &f->graph->about[node];
+    if ((at & 7) != FAST_TIP_CALL) {
+        if (n->to[FAST_FALL] == 0)
+            n->to[FAST_FALL] = (uint32_t)fast_next(f->graph, about);
+        if (n->to[FAST_FALL] != (uint32_t)ip)
+            return false;
+    }
+    return fast_next(f->graph, about) == ip;
 }
 
 static bool on_tip(struct fast *f, const uint8_t *p)
@@ -156,7 +165,7 @@ static bool on_tip(struct fast *f, const uint8_t *p)
     if ((at & 7) == FAST_RETURN)
         fast_pop(f, &ignored);
     else if ((at & 7) == FAST_TIP_CALL)
-        fast_push(f, f->graph.nodes[node].to[FAST_FALL]);
+        fast_push(f, fast_fall(f, node));
     else if ((at & 7) != FAST_TIP)
         return false;
     if (!fast_trailing(f))
@@ -187,13 +196,13 @@ static bool on_enable(struct fast *f, const uint8_t *p)
 /* Whether tracing went off with the branch of the node at `at`. */
 static bool leaves(const struct fast *f, fast_edge at, bool known, uint64_t ip)
 {
-    const struct fast_about *about = &f->graph.about[at >> FAST_SHIFT];
+    const struct fast_about *about = &f->graph->about[at >> FAST_SHIFT];
     switch (at & 7) {
     case FAST_COND:
-        return known && (ip == fast_target(&f->graph, about) || ip == fast_next(&f->graph, about));
+        return known && (ip == fast_target(f->graph, about) || ip == fast_next(f->graph, about));
     case FAST_CALL:
     case FAST_JUMP:
-        return known && ip == fast_target(&f->graph, about);
+        return known && ip == fast_target(f->graph, about);
     case FAST_RETURN:
     case FAST_TIP:
     case FAST_TIP_CALL:
@@ -226,9 +235,9 @@ static bool on_disable(struct fast *f, const uint8_t *p)
     if (!f->s.on || !find_leaving(f, known, ip, &at) || !point(f, POINT_BRANCH))
         return false;
     uint32_t node = at >> FAST_SHIFT;
-    const struct fast_about *about = &f->graph.about[node];
-    uint64_t next = fast_next(&f->graph, about);
-    bool taken = about->run.end != CODE_COND_JUMP || ip == fast_target(&f->graph, about);
+    const struct fast_about *about = &f->graph->about[node];
+    uint64_t next = fast_next(f->graph, about);
+    bool taken = about->run.end != CODE_COND_JUMP || ip == fast_target(f->graph, about);
     if (!fast_trailing(f))
         fast_visit(f, node, taken && ip != next ? FAST_TAKEN : FAST_FALL);
     else if (!fast_word_ip(f, TRAIL_LEAVE, node, ip))
@@ -237,7 +246,7 @@ static bool on_disable(struct fast *f, const uint8_t *p)
     if (about->run.end == CODE_CALL || about->run.end == CODE_FAR_CALL)
         f->s.leave = next;
     if (about->run.end == CODE_CALL)
-        fast_push(f, f->graph.nodes[node].to[FAST_FALL]);
+        fast_push(f, fast_fall(f, node));
     f->s.on = false;
     f->s.times.fresh = false;
     return true;
@@ -382,30 +391,47 @@ static bool cross(struct fast *f, const uint8_t *p)
     return read_header(f, p, true, &h) && point(f, POINT_NOW);
 }
 
+/* The time of a TNT packet is that of its last bit, whose words are the last of the trail: it goes in front
+ * of them. */
+static bool point_in_trail(struct fast *f)
+{
+    uint32_t words[3];
+    size_t n = f->last_words;
+    f->trail.n -= n;
+    memcpy(words, f->trail.at + f->trail.n, n * sizeof(*words));
+    if (!point(f, POINT_BRANCH) || !fast_room(f, n))
+        return false;
+    memcpy(f->trail.at + f->trail.n, words, n * sizeof(*words));
+    f->trail.n += n;
+    return true;
+}
+
+/* Bits may wait for more where nothing depends on when they came. */
+static bool count_tnt(struct fast *f, uint64_t bits)
+{
+    unsigned n = 63 - (unsigned)__builtin_ctzll(bits);
+    if (f->nbits + n > FAST_BITS && !fast_flush(f))
+        return false;
+    if (n > FAST_BITS / 2)
+        return fast_flush(f) && fast_bits(f, bits);
+    f->bits = f->bits << n | bits >> (64 - n);
+    f->nbits += n;
+    return true;
+}
+
 static bool on_tnt(struct fast *f, const uint8_t *p)
 {
     uint64_t bits = packet_tnt(p);
     struct flow_times *t = &f->s.times;
-    bool timed = t->base.known && t->serial != f->s.serial;
-    if (!f->s.on || !bits || bits == TNT_NONE || !fast_bits(f, bits))
+    if (!f->s.on || !bits || bits == TNT_NONE)
         return false;
-    if (!timed) {
-        t->fresh = false;
-        return true;
-    }
-    if (fast_trailing(f)) {
-        /* The time is that of the last bit, whose words are the last of the trail: it goes in front of them.
-         */
-        uint32_t words[3];
-        size_t n = f->last_words;
-        f->trail.n -= n;
-        memcpy(words, f->trail.at + f->trail.n, n * sizeof(*words));
-        if (!point(f, POINT_BRANCH) || !fast_room(f, n))
+    if (f->counting) {
+        if (!count_tnt(f, bits) || !point(f, POINT_BRANCH))
             return false;
-        memcpy(f->trail.at + f->trail.n, words, n * sizeof(*words));
-        f->trail.n += n;
-    } else if (!point(f, POINT_BRANCH)) {
-        return false;
+    } else {
+        bool timed = t->base.known && t->serial != f->s.serial;
+        if (!fast_bits(f, bits) || (timed && !point_in_trail(f)))
+            return false;
     }
     t->fresh = false;
     return true;
@@ -417,7 +443,7 @@ static bool on_extended(struct fast *f, const uint8_t *p, size_t size)
     case EXTENDED_TNT:
         return on_tnt(f, p);
     case EXTENDED_PIP:
-        return on_paging(f);
+        return fast_flush(f) && on_paging(f);
     case EXTENDED_TMA:
     case EXTENDED_CBR:
         return on_time(f, p, size);
@@ -433,8 +459,12 @@ static bool on_mode(const struct fast *f, const uint8_t *p)
     return mode_at(p, &mode) && mode == f->s.mode;
 }
 
-static bool on_odd(struct fast *f, const uint8_t *p, size_t size)
+static bool on_odd(struct fast *f, const uint8_t *p)
 {
+    if (*p == PACKET_TSC || *p == PACKET_MTC)
+        return on_clock(f, p);
+    if (!fast_flush(f))
+        return false;
     switch (*p & 0x1f) {
     case PACKET_TIP:
         return on_tip(f, p);
@@ -445,12 +475,13 @@ static bool on_odd(struct fast *f, const uint8_t *p, size_t size)
     case PACKET_FUP:
         return on_fup(f, p);
     default:
-        return *p == PACKET_MODE ? on_mode(f, p) : on_time(f, p, size);
+        return *p == PACKET_MODE && on_mode(f, p);
     }
 }
 
 bool fast_stretch(struct fast *f, const uint8_t *to)
 {
+    f->nbits = 0;
     fast_limit(f);
     f->timely = fast_trailing(f) || to == f->end;
     while (f->p < to) {
@@ -465,9 +496,9 @@ bool fast_stretch(struct fast *f, const uint8_t *to)
         else if ((*p & 3) == 3)
             done = on_cyc(f, p, size);
         else
-            done = on_odd(f, p, size);
+            done = on_odd(f, p);
         if (!done)
             return false;
     }
-    return f->p == to && (to == f->end || cross(f, to));
+    return fast_flush(f) && f->p == to && (to == f->end || cross(f, to));
 }

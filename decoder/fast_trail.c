@@ -176,7 +176,7 @@ static int tell(struct teller *t, size_t *size)
 
 int fast_tell(struct fast *f)
 {
-    struct teller t = {.w = f->w, .graph = &f->graph};
+    struct teller t = {.w = f->w, .graph = f->graph};
     int rc = 0;
     for (size_t i = 0, size; i < f->trail.n && rc == 0 && f->w->out->rc == 0; i += size) {
         t.word = f->trail.at + i;
@@ -203,17 +203,17 @@ static void count_node(struct dec_flow_counts *c, const struct code_run *run, ui
     c->indirect += !run->direct && !far ? n : 0;
 }
 
-void fast_count(struct fast *f)
+void fast_count(struct fast *f, struct dec_flow_counts *counts)
 {
-    for (uint32_t i = 0; i < f->graph.n; i++) {
-        const struct fast_about *about = &f->graph.about[i];
-        uint32_t *visits = &f->visits[i << 1];
+    for (uint32_t i = 1; i < f->graph->n; i++) {
+        const struct fast_about *about = &f->graph->about[i];
+        uint32_t *visits = f->nodes[i].visits;
         if (!visits[FAST_FALL] && !visits[FAST_TAKEN])
             continue;
         bool same = about->run.direct && about->run.displacement == 0;
-        count_node(f->w->counts, &about->run, visits[FAST_FALL], visits[FAST_TAKEN], same);
+        count_node(counts, &about->run, visits[FAST_FALL], visits[FAST_TAKEN], same);
         visits[FAST_FALL] = visits[FAST_TAKEN] = 0;
     }
-    f->w->counts->instructions += f->loose;
+    counts->instructions += f->loose;
     f->loose = 0;
 }

@@ -10,7 +10,7 @@ uint64_t fast_ip(const struct fast *f, fast_edge edge)
     uint32_t rest = edge >> FAST_SHIFT;
     if ((edge & 7) == FAST_OPEN && rest & FAST_STUB)
         return f->s.stubs[rest & ~(uint32_t)FAST_STUB];
-    return fast_edge_ip(&f->graph, edge);
+    return fast_edge_ip(f->graph, edge);
 }
 
 static fast_edge stub(struct fast *f, unsigned slot, uint64_t ip)
@@ -24,15 +24,42 @@ void fast_stand(struct fast *f, uint64_t ip)
     f->s.at = stub(f, WALK_RETURNS, ip);
 }
 
+static fast_edge look_up(struct fast *f, uint32_t world, uint64_t ip)
+{
+    struct fast_hit *hit = &f->hits[(ip ^ ip >> 14 ^ world) % FAST_HITS];
+    if (hit->ip == ip && hit->world == world && hit->edge)
+        return hit->edge;
+    fast_edge edge = fast_graph_at(f->graph, world, f->s.now, ip);
+    if (edge != FAST_NO_EDGE)
+        *hit = (struct fast_hit){.ip = ip, .world = world, .edge = edge};
+    return edge;
+}
+
+fast_edge fast_look_up(struct fast *f, uint64_t ip)
+{
+    return f->s.where.space ? look_up(f, f->s.worlds[ip >> 63], ip) : FAST_NO_EDGE;
+}
+
+/* Follows an edge that is open, and closes it. */
 static fast_edge open_edge(struct fast *f, fast_edge edge)
 {
     uint32_t rest = edge >> FAST_SHIFT;
+    uint64_t ip = fast_ip(f, edge);
     if (!f->s.where.space)
         return FAST_NO_EDGE;
-    if (!(rest & FAST_STUB))
-        return fast_graph_open(&f->graph, edge, f->s.now);
-    uint64_t ip = fast_ip(f, edge);
-    return fast_graph_at(&f->graph, f->s.worlds[ip >> 63], f->s.now, ip);
+    if (rest & FAST_STUB)
+        return look_up(f, f->s.worlds[ip >> 63], ip);
+    fast_edge found = look_up(f, f->graph->about[rest >> 1].world, ip);
+    if (found != FAST_NO_EDGE)
+        f->nodes[rest >> 1].to[rest & 1] = found;
+    return found;
+}
+
+/* The edge of a node as it stands for itself. */
+static inline fast_edge edge_of(const struct fast *f, uint32_t node, unsigned side)
+{
+    fast_edge edge = f->nodes[node].to[side];
+    return edge ? edge : (node << 1 | side) << FAST_SHIFT | FAST_OPEN;
 }
 
 void fast_push(struct fast *f, fast_edge edge)
@@ -79,14 +106,14 @@ bool fast_worlds(struct fast *f)
         return true;
     for (unsigned side = 0; side < 2; side++) {
         const struct dec_space *space = dec_space_side(f->s.where.space, (uint64_t)side << 63);
-        int world = fast_graph_world(&f->graph, space, f->s.now, f->s.mode);
+        int world = fast_graph_world(f->graph, space, f->s.now, f->s.mode);
         if (world < 0)
             return false;
         if ((uint32_t)world != f->s.worlds[side])
             forget_edges(f, side);
         f->s.worlds[side] = (uint32_t)world;
-        if (f->graph.worlds.at[world].until < f->s.worlds_until)
-            f->s.worlds_until = f->graph.worlds.at[world].until;
+        if (f->graph->worlds[world].until < f->s.worlds_until)
+            f->s.worlds_until = f->graph->worlds[world].until;
     }
     return true;
 }
@@ -103,76 +130,81 @@ bool fast_ask(struct fast *f)
     return fast_worlds(f);
 }
 
+fast_edge fast_fall(const struct fast *f, uint32_t node)
+{
+    return edge_of(f, node, FAST_FALL);
+}
+
+/* Room for words of the trail: those that one node may need. */
+static uint32_t *more_words(struct fast *f, uint32_t *words)
+{
+    f->trail.n = (size_t)(words - f->trail.at);
+    return fast_room(f, 4096) ? f->trail.at + f->trail.n : NULL;
+}
+
 /* The loop that all the time goes into. `trail` is known where it is built in. */
 static inline __attribute__((always_inline)) bool follow(struct fast *f, uint64_t bits, const bool trail)
 {
-    const struct fast_node *nodes = f->graph.nodes;
-    uint32_t *visits = f->visits, *words = f->trail.at + f->trail.n;
+    struct fast_node *nodes = f->nodes;
+    uint32_t *words = f->trail.at + f->trail.n;
     const uint32_t delta = f->delta;
-    uint32_t *stop = trail ? f->trail.at + f->trail.room - 4 : NULL;
     fast_edge at = f->s.at, edge;
+    uint32_t node = 0, side = 0;
     size_t last = 0;
     unsigned fuel = FUEL;
     while (bits != TNT_NONE) {
-        uint32_t node = at >> FAST_SHIFT, side = FAST_TAKEN;
-        if (trail && words >= stop) {
-            f->trail.n = (size_t)(words - f->trail.at);
-            if (!fast_room(f, 4096))
-                return false;
-            words = f->trail.at + f->trail.n;
-            stop = f->trail.at + f->trail.room - 4;
-        }
-        switch (at & 7) {
-        case FAST_COND:
+        if ((at & 7) == FAST_COND) {
+            node = at >> FAST_SHIFT;
             side = (uint32_t)(bits >> 63);
             bits <<= 1;
-            break;
-        case FAST_RETURN:
+        } else if ((at & 7) == FAST_RETURN) {
             if (!(bits >> 63) || !fast_pop(f, &edge))
                 return false;
             bits <<= 1;
+            node = at >> FAST_SHIFT;
+            at = edge;
             if (trail) {
                 uint64_t to = fast_ip(f, edge);
+                if (words + 4 > f->trail.at + f->trail.room && !(words = more_words(f, words)))
+                    return false;
                 *words++ = node << 3 | TRAIL_TO;
                 *words++ = (uint32_t)to;
                 *words++ = (uint32_t)(to >> 32);
                 last = 3;
             } else {
-                visits[node << 1 | FAST_TAKEN] += delta;
+                nodes[node].visits[FAST_TAKEN] += delta;
             }
-            at = edge;
             continue;
-        case FAST_CALL:
-            fast_push(f, nodes[node].to[FAST_FALL]);
+        } else if ((at & 7) == FAST_CALL) {
+            node = at >> FAST_SHIFT;
+            side = FAST_TAKEN;
+            fast_push(f, edge_of(f, node, FAST_FALL));
             if (!--fuel)
                 return false;
-            break;
-        case FAST_JUMP:
+        } else if ((at & 7) == FAST_JUMP || (at & 7) == FAST_PASS) {
+            side = (at & 7) == FAST_JUMP ? FAST_TAKEN : FAST_FALL;
+            node = at >> FAST_SHIFT;
             if (!--fuel)
                 return false;
-            break;
-        case FAST_PASS:
-            side = FAST_FALL;
-            if (!--fuel)
-                return false;
-            break;
-        case FAST_OPEN:
-            at = open_edge(f, at);
+        } else if ((at & 7) == FAST_OPEN) {
+            at = open_edge(f, at ? at : (node << 1 | side) << FAST_SHIFT);
             if (at == FAST_NO_EDGE)
                 return false;
             continue;
-        default:
+        } else {
             return false;
         }
         if (trail) {
+            if (words + 4 > f->trail.at + f->trail.room && !(words = more_words(f, words)))
+                return false;
             *words++ = (node << 1 | side) << 3 | TRAIL_BRANCH;
             last = 1;
         } else {
-            visits[node << 1 | side] += delta;
+            nodes[node].visits[side] += delta;
         }
         at = nodes[node].to[side];
     }
-    f->s.at = at;
+    f->s.at = at ? at : (node << 1 | side) << FAST_SHIFT;
     if (trail) {
         f->trail.n = (size_t)(words - f->trail.at);
         f->last_words = last;
@@ -187,6 +219,13 @@ bool fast_bits(struct fast *f, uint64_t bits)
     return fast_room(f, 4096) && follow(f, bits, true);
 }
 
+bool fast_flush(struct fast *f)
+{
+    unsigned n = f->nbits;
+    f->nbits = 0;
+    return n == 0 || fast_bits(f, (f->bits << 1 | 1) << (63 - n));
+}
+
 bool fast_pass(struct fast *f, fast_edge at)
 {
     if ((at & 7) != FAST_PASS && (at & 7) != FAST_CALL && (at & 7) != FAST_JUMP)
@@ -194,8 +233,8 @@ bool fast_pass(struct fast *f, fast_edge at)
     uint32_t node = at >> FAST_SHIFT;
     unsigned side = (at & 7) == FAST_PASS ? FAST_FALL : FAST_TAKEN;
     if ((at & 7) == FAST_CALL)
-        fast_push(f, f->graph.nodes[node].to[FAST_FALL]);
-    f->s.at = f->graph.nodes[node].to[side];
+        fast_push(f, edge_of(f, node, FAST_FALL));
+    f->s.at = edge_of(f, node, side);
     if (fast_trailing(f))
         return fast_word(f, TRAIL_BRANCH, node << 1 | side);
     fast_visit(f, node, side);
@@ -227,7 +266,7 @@ bool fast_advance_paging(struct fast *f, fast_edge *edge)
         if (!fast_open_here(f))
             return false;
         *edge = f->s.at;
-        const struct code_run *run = &f->graph.about[f->s.at >> FAST_SHIFT].run;
+        const struct code_run *run = &f->graph->about[f->s.at >> FAST_SHIFT].run;
         if (run->end == CODE_MOV_CR3 || run->end == CODE_FAR_CALL || run->end == CODE_FAR_RETURN ||
             run->end == CODE_FAR_JUMP)
             return true;
@@ -252,10 +291,10 @@ bool fast_reach(struct fast *f, uint64_t ip)
             return true;
         if (!fast_open_here(f))
             return false;
-        const struct fast_about *about = &f->graph.about[f->s.at >> FAST_SHIFT];
-        uint32_t count = about->run.count;
+        const struct fast_about *about = &f->graph->about[f->s.at >> FAST_SHIFT];
+        uint32_t count;
         if (ip > about->start && ip <= about->start + about->run.bytes &&
-            code_reaches(f->graph.code, f->s.where.space, f->s.now, about->start, f->s.mode, ip, &count)) {
+            fast_graph_reaches(f->graph, about, f->s.now, ip, &count)) {
             fast_stand(f, ip);
             return ran(f, count);
         }

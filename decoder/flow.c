@@ -125,6 +125,7 @@ static int walk_all(const struct dec_flow_options *options, const pt_runs *runs,
 {
     struct flow_out out;
     struct fast *fast = NULL;
+    struct fast_graph graph = {0};
     struct walk *w = calloc(1, sizeof(*w));
     if (!w)
         return st_nomem(err, "the flow decoder");
@@ -140,10 +141,14 @@ static int walk_all(const struct dec_flow_options *options, const pt_runs *runs,
     w->where = (struct dec_where){.pid = -1, .tid = -1, .cpu = -1};
     rc = code_new(&w->code, err);
     if (rc == 0 && !options->reference)
-        rc = fast_new(&fast, w, err);
+        rc = fast_graph_new(&graph, err);
+    if (rc == 0 && !options->reference)
+        rc = fast_new(&fast, &graph, w, err);
     if (rc == 0)
         rc = walk_runs(w, fast, runs);
     fast_free(fast);
+    if (graph.about)
+        fast_graph_free(&graph);
     code_free(w->code);
     out_free(&out);
     free(w);

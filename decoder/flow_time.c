@@ -75,6 +75,8 @@ static void apply_tsc(const struct flow_times *t, struct time_base *base, const 
 /* Crystal ticks to TSC ticks. */
 static uint64_t ticks(const struct dec_pt_config *config, uint64_t ctc)
 {
+    if (ctc < (uint64_t)1 << 32)
+        return ctc * config->cpuid15_ebx / config->cpuid15_eax;
     return (uint64_t)((unsigned __int128)ctc * config->cpuid15_ebx / config->cpuid15_eax);
 }
 
