@@ -5,7 +5,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { COUNT_EVERY = 1 << 28 /* bytes of trace: no edge is visited 2^32 times in them */ };
+enum {
+    COUNT_EVERY = 1 << 28, /* bytes of trace: no edge is visited 2^32 times in them */
+    RETRY = 1 << 18,       /* bytes behind a stretch that the crew could not do */
+};
 
 int fast_new(struct fast **fast, struct fast_graph *graph, struct walk *w, struct st_error *err)
 {
@@ -30,14 +33,13 @@ void fast_free(struct fast *f)
 {
     if (!f)
         return;
+    fast_crew_free(f->crew);
     if (f->nodes)
         munmap(f->nodes, FAST_NODES * sizeof(*f->nodes));
     free(f->hits);
     st_vec_free(&f->trail);
     free(f);
 }
-
-typedef ST_VEC(size_t) psb_list;
 
 static int find_psbs(const struct pt_run *run, psb_list *psbs)
 {
@@ -123,63 +125,104 @@ static bool hand_back(struct fast *f, size_t psb)
     return walk_resume(w, psb, &s->times, (uint64_t)(f->from - f->begin));
 }
 
-/* A stretch was walked. */
-static int keep(struct fast *f)
-{
-    struct walk *w = f->w;
-    if (fast_trailing(f)) {
-        int rc = fast_tell(f);
-        return rc ? rc : w->out->rc ? WALK_STOP : 0;
-    }
-    struct dec_flow_counts *counts = w->counts;
-    w->out->idle = false;
-    w->begin = false;
-    if (f->points == 0)
-        return 0;
-    if (counts->time_points == 0)
-        counts->first_time = f->first_time;
-    if (f->s.now > counts->last_time)
-        counts->last_time = f->s.now;
-    counts->time_points += f->points;
-    w->out->timed = true;
-    return 0;
-}
-
 /* Takes back what a stretch that was not finished counted: by walking it once more. */
 static void take_back(struct fast *f, const uint8_t *to)
 {
     f->trail.n = 0;
-    if (!fast_trailing(f)) {
+    if (f->counting) {
         f->s = f->start;
-        f->delta = (uint32_t)-1;
         f->p = f->from;
         f->points = 0;
+        f->delta = -f->delta;
         fast_stretch(f, to);
-        f->delta = 1;
+        f->delta = -f->delta;
     }
     f->s = f->start;
+    f->p = f->from;
+}
+
+bool fast_step(struct fast *f, const uint8_t *to, struct fast_tally *tally)
+{
+    f->start = f->s;
+    f->from = f->p;
+    f->trail.n = 0;
+    f->points = 0;
+    if (!fast_stretch(f, to)) {
+        take_back(f, to);
+        return false;
+    }
+    if (f->points == 0)
+        return true;
+    if (tally->points == 0)
+        tally->first_time = f->first_time;
+    tally->points += f->points;
+    tally->last_time = f->s.now;
+    return true;
+}
+
+/* Stretches were counted. */
+static void keep_counts(struct fast *f, const struct fast_tally *tally)
+{
+    struct walk *w = f->w;
+    struct dec_flow_counts *counts = w->counts;
+    w->out->idle = false;
+    w->begin = false;
+    if (tally->points == 0)
+        return;
+    if (counts->time_points == 0)
+        counts->first_time = tally->first_time;
+    if (tally->last_time > counts->last_time)
+        counts->last_time = tally->last_time;
+    counts->time_points += tally->points;
+    w->out->timed = true;
+}
+
+static void count_all(struct fast *f)
+{
+    fast_count(f, f->w->counts);
+    if (f->crew)
+        fast_crew_count(f->crew, f->w->counts);
+}
+
+/* By all of the crew, where there is enough to do. */
+static void go_on_together(struct fast *f, const psb_list *psbs, size_t *at)
+{
+    while (*at + 1 < psbs->n) {
+        struct fast_tally tally = {0};
+        size_t end = *at, first = *at;
+        while (end + 1 < psbs->n && psbs->at[end] - psbs->at[first] < COUNT_EVERY)
+            end++;
+        fast_crew_walk(f->crew, psbs, at, end, &tally);
+        if (*at > first)
+            keep_counts(f, &tally);
+        count_all(f);
+        if (*at < end)
+            return;
+    }
 }
 
 /* Stretches from PSB *at on, as many as can be done. 0: to the end; WALK_LOST: *at is one for libipt's walk.
  */
 static int go_on(struct fast *f, const psb_list *psbs, size_t *at)
 {
-    size_t counted = psbs->at[*at];
+    size_t counted = psbs->at[*at], again = 0;
     for (; *at < psbs->n; ++*at) {
-        const uint8_t *to = *at + 1 < psbs->n ? f->begin + psbs->at[*at + 1] : f->end;
-        f->start = f->s;
-        f->from = f->p;
-        f->trail.n = 0;
-        f->points = 0;
-        if (!fast_stretch(f, to)) {
-            take_back(f, to);
-            return WALK_LOST;
+        if (f->crew && psbs->at[*at] >= again) {
+            go_on_together(f, psbs, at);
+            again = psbs->at[*at] + RETRY;
         }
-        int rc = keep(f);
+        const uint8_t *to = *at + 1 < psbs->n ? f->begin + psbs->at[*at + 1] : f->end;
+        struct fast_tally tally = {0};
+        if (!fast_step(f, to, &tally))
+            return WALK_LOST;
+        int rc = f->counting ? 0 : fast_tell(f);
         if (rc)
             return rc;
-        if (!fast_trailing(f) && psbs->at[*at] - counted > COUNT_EVERY) {
-            fast_count(f, f->w->counts);
+        if (!f->counting)
+            continue;
+        keep_counts(f, &tally);
+        if (psbs->at[*at] - counted > COUNT_EVERY) {
+            count_all(f);
             counted = psbs->at[*at];
         }
     }
@@ -258,8 +301,8 @@ int fast_run(struct fast *f, const struct pt_run *run)
     f->end = run->bytes + run->size;
     if (rc == 0)
         rc = turns(f, &psbs);
-    if (!fast_trailing(f))
-        fast_count(f, f->w->counts);
+    if (f->counting)
+        count_all(f);
     st_vec_free(&psbs);
     w->until = UINT64_MAX;
     out_flush(w->out, NULL);

@@ -62,6 +62,8 @@ enum { FAST_HITS = 1 << 14, FAST_BITS = 62 /* that may wait */ };
 struct fast {
     struct walk *w;
 
+    struct fast_crew *crew; /* NULL: none */
+
     struct fast_graph *graph;
 
     struct fast_node *nodes; /* by number; reserved, as `about` of the graph */
@@ -93,6 +95,15 @@ struct fast {
     bool timely; /* every time is worked out, not only those that something depends on */
 
     uint64_t loose; /* instructions that ended at no branch of the graph */
+};
+
+typedef ST_VEC(size_t) psb_list; /* offsets in a run of bytes */
+
+/* What came of successive stretches. */
+struct fast_tally {
+    uint64_t points, first_time; /* as of struct fast */
+
+    uint64_t last_time;
 };
 
 /* ST_ENOMEM. */
@@ -149,6 +160,27 @@ static inline void fast_visit(struct fast *f, uint32_t node, unsigned side)
     f->nodes[node].visits[side] += f->delta;
 }
 
+/* fast.c: */
+
+/* The stretch behind the next PSB, up to `to`; where counts alone are wanted, adds to *tally. False: it
+ * cannot be done here, and is as if it had not been tried. */
+bool fast_step(struct fast *f, const uint8_t *to, struct fast_tally *tally);
+
+/* fast_crew.c: */
+
+/* Some threads that walk at once where counts alone are wanted. ST_ENOMEM. */
+struct fast_crew;
+int fast_crew_new(struct fast_crew **crew, struct fast *lead, unsigned threads, struct st_error *err);
+void fast_crew_free(struct fast_crew *crew);
+
+/* Walks the stretches from PSB *at on, before which the lead stands, to the one before `end`. *at is the
+ * first that was not walked, and the lead stands before that. */
+void fast_crew_walk(struct fast_crew *crew, const psb_list *psbs, size_t *at, size_t end,
+                    struct fast_tally *tally);
+
+/* What all but the lead visited becomes counts. */
+void fast_crew_count(struct fast_crew *crew, struct dec_flow_counts *counts);
+
 /* fast_packets.c: */
 
 /* From f->p to behind the next PSB+, at `to`, or to the end of the run. */
@@ -157,6 +189,9 @@ bool fast_stretch(struct fast *f, const uint8_t *to);
 /* Goes behind the PSB+, whose times are known and whose state should be that of the walk; takes over the
  * mode. */
 bool fast_behind_psb(struct fast *f, const uint8_t *psb);
+
+/* Stands behind a PSB+ of which nothing else is known. False: it cannot be read. */
+bool fast_begin(struct fast *f, const uint8_t *psb);
 
 /* The limits of the present state, from its times. */
 void fast_limit(struct fast *f);

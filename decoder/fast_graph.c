@@ -10,7 +10,10 @@ enum { FIRST_SLOTS = 1 << 14 };
 void *fast_reserve(size_t size)
 {
     void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return at == MAP_FAILED ? NULL : at;
+    if (at == MAP_FAILED)
+        return NULL;
+    madvise(at, size, MADV_HUGEPAGE); /* looked at all over: fewer misses; no harm where it cannot be had */
+    return at;
 }
 
 int fast_graph_new(struct fast_graph *graph, struct st_error *err)

@@ -13,9 +13,9 @@ static void limit_cycles(struct fast_state *s)
     s->limit_cycles = NEVER;
     if (s->limit == NEVER)
         return;
-    double ticks = s->limit > s->times.from ? (double)(s->limit - s->times.from) : 0;
-    double cycles = ticks / (s->times.ratio > 0 ? s->times.ratio : 1.0);
-    s->limit_cycles = cycles < 1e18 ? (uint64_t)cycles : NEVER;
+    uint64_t ticks = s->limit > s->times.from ? s->limit - s->times.from : 0;
+    /* No division where it needs not be near: this is done for each MTC packet. */
+    s->limit_cycles = s->times.ratio <= 8 ? ticks / 8 : (uint64_t)((double)ticks / s->times.ratio);
 }
 
 void fast_limit(struct fast *f)
@@ -378,6 +378,28 @@ bool fast_behind_psb(struct fast *f, const uint8_t *psb)
     return true;
 }
 
+bool fast_begin(struct fast *f, const uint8_t *psb)
+{
+    struct fast_state *s = &f->s;
+    struct header h;
+    memset(s, 0, sizeof(*s));
+    s->times.config = &f->w->options->config;
+    s->worlds[0] = s->worlds[1] = UINT32_MAX;
+    if (!read_header(f, psb, true, &h))
+        return false;
+    s->mode = h.has_mode ? h.mode : f->w->options->config.bits == 32 ? CODE_32 : CODE_64;
+    s->mode_known = h.has_mode;
+    s->serial = s->times.serial;
+    if (s->times.base.known)
+        s->now = dec_clock_ns(&s->times.config->clock, s->times.tsc);
+    if (!fast_ask(f))
+        return false;
+    s->on = h.has_fup;
+    if (s->on)
+        fast_stand(f, h.ip);
+    return true;
+}
+
 /* Over the PSB+ at p, whose state must be that of the walk. */
 static bool cross(struct fast *f, const uint8_t *p)
 {
@@ -479,13 +501,62 @@ static bool on_odd(struct fast *f, const uint8_t *p)
     }
 }
 
+/* The packets that there are most of, as long as nothing comes between: where only counts are wanted. */
+static bool count_run(struct fast *f, const uint8_t *to)
+{
+    struct fast_state *s = &f->s;
+    struct flow_times *t = &s->times;
+    const uint8_t *p = f->p;
+    const bool known = t->base.known, simple = t->config->nom_freq || t->bounded;
+    uint64_t bits = f->bits;
+    unsigned nbits = f->nbits;
+    while (p < to) {
+        uint32_t c = *p;
+        if (!(c & 1) && c > PACKET_EXTENDED) {
+            unsigned n = 30 - (unsigned)__builtin_clz(c);
+            if (nbits + n > FAST_BITS) {
+                if (!fast_bits(f, (bits << 1 | 1) << (63 - nbits)))
+                    return false;
+                nbits = 0;
+            }
+            bits = bits << n | (c >> 1 & ((1u << n) - 1));
+            nbits += n;
+            if (known && t->serial != s->serial) {
+                if (f->points == 0 || t->tsc >= s->limit || t->cycles >= s->limit_cycles)
+                    break; /* point() has more to do */
+                s->serial = t->serial;
+                f->points++;
+            }
+        } else if ((c & 7) == 3 && simple) {
+            t->cycles += known ? c >> 3 : 0;
+            t->serial += known;
+        } else if ((c & 7) == 7 && simple && p + 1 < to && !(p[1] & 1)) {
+            p++;
+            t->cycles += known ? c >> 3 | (uint64_t)(*p >> 1) << 5 : 0;
+            t->serial += known;
+        } else {
+            break;
+        }
+        p++;
+    }
+    f->bits = bits;
+    f->nbits = nbits;
+    bool due = p < to && !(*p & 1) && *p > PACKET_EXTENDED; /* its bits were taken, its time not */
+    f->p = p + due;
+    return !due || point(f, POINT_BRANCH);
+}
+
 bool fast_stretch(struct fast *f, const uint8_t *to)
 {
     f->nbits = 0;
     fast_limit(f);
     f->timely = fast_trailing(f) || to == f->end;
     while (f->p < to) {
+        if (f->counting && f->s.on && !f->timely && !count_run(f, to))
+            return false;
         const uint8_t *p = f->p;
+        if (p == to)
+            break;
         size_t size = packet_size(p, f->end);
         bool done;
         if (size == 0)

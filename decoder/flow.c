@@ -144,6 +144,8 @@ static int walk_all(const struct dec_flow_options *options, const pt_runs *runs,
         rc = fast_graph_new(&graph, err);
     if (rc == 0 && !options->reference)
         rc = fast_new(&fast, &graph, w, err);
+    if (rc == 0 && fast && options->threads > 1 && !options->emit)
+        rc = fast_crew_new(&fast->crew, fast, options->threads, err);
     if (rc == 0)
         rc = walk_runs(w, fast, runs);
     fast_free(fast);

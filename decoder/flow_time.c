@@ -75,8 +75,10 @@ static void apply_tsc(const struct flow_times *t, struct time_base *base, const 
 /* Crystal ticks to TSC ticks. */
 static uint64_t ticks(const struct dec_pt_config *config, uint64_t ctc)
 {
+    uint32_t below = config->cpuid15_eax;
     if (ctc < (uint64_t)1 << 32)
-        return ctc * config->cpuid15_ebx / config->cpuid15_eax;
+        return below & (below - 1) ? ctc * config->cpuid15_ebx / below
+                                   : ctc * config->cpuid15_ebx >> __builtin_ctz(below);
     return (uint64_t)((unsigned __int128)ctc * config->cpuid15_ebx / config->cpuid15_eax);
 }
 
