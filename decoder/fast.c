@@ -7,8 +7,9 @@
 
 enum {
     COUNT_EVERY = 1 << 28, /* bytes of trace: no edge is visited 2^32 times in them */
-    RETRY = 1 << 18,       /* bytes behind a stretch that the crew could not do */
 };
+
+enum { AGAIN = 1 << 16 /* bytes: the crew is not asked sooner where it could not go on */ };
 
 int fast_new(struct fast **fast, struct fast_graph *graph, struct walk *w, struct st_error *err)
 {
@@ -207,9 +208,10 @@ static int go_on(struct fast *f, const psb_list *psbs, size_t *at)
 {
     size_t counted = psbs->at[*at], again = 0;
     for (; *at < psbs->n; ++*at) {
+        /* Not again at once where the crew just failed. */
         if (f->crew && psbs->at[*at] >= again) {
             go_on_together(f, psbs, at);
-            again = psbs->at[*at] + RETRY;
+            again = psbs->at[*at] + AGAIN;
         }
         const uint8_t *to = *at + 1 < psbs->n ? f->begin + psbs->at[*at + 1] : f->end;
         struct fast_tally tally = {0};

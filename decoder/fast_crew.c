@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 enum {
-    GROUP = 1 << 18, /* bytes of trace */
+    GROUP = 1 << 18, /* bytes of trace, if not said otherwise */
     MOST = 64,       /* threads */
 };
 
@@ -116,6 +116,12 @@ static void *work(void *arg)
     return NULL;
 }
 
+static size_t group_size(const struct fast_crew *crew)
+{
+    size_t size = crew->lead->w->options->group;
+    return size ? size : GROUP;
+}
+
 /* Cuts the stretches into groups. */
 static int make_groups(struct fast_crew *crew, size_t first, size_t end)
 {
@@ -128,7 +134,7 @@ static int make_groups(struct fast_crew *crew, size_t first, size_t end)
         g->first = first;
         do
             first++;
-        while (first < end && crew->psbs->at[first] - crew->psbs->at[g->first] < GROUP);
+        while (first < end && crew->psbs->at[first] - crew->psbs->at[g->first] < group_size(crew));
         g->end = first;
     }
     return 0;
@@ -191,7 +197,7 @@ void fast_crew_walk(struct fast_crew *crew, const psb_list *psbs, size_t *at, si
                     struct fast_tally *tally)
 {
     crew->psbs = psbs;
-    if (end <= *at + 1 || psbs->at[end - 1] - psbs->at[*at] < GROUP || make_groups(crew, *at, end))
+    if (end <= *at + 1 || psbs->at[end - 1] - psbs->at[*at] < group_size(crew) || make_groups(crew, *at, end))
         return;
     struct group *groups = crew->groups;
     groups[0].from = crew->lead->s;

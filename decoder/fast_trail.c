@@ -211,7 +211,9 @@ void fast_count(struct fast *f, struct dec_flow_counts *counts)
         if (!visits[FAST_FALL] && !visits[FAST_TAKEN])
             continue;
         bool same = about->run.direct && about->run.displacement == 0;
-        count_node(counts, &about->run, visits[FAST_FALL], visits[FAST_TAKEN], same);
+        /* Below 0 where another walk's visits were taken back. */
+        count_node(counts, &about->run, (uint64_t)(int32_t)visits[FAST_FALL],
+                   (uint64_t)(int32_t)visits[FAST_TAKEN], same);
         visits[FAST_FALL] = visits[FAST_TAKEN] = 0;
     }
     counts->instructions += f->loose;

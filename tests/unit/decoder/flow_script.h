@@ -254,7 +254,7 @@ static inline int script_reference_emit(void *ctx, const struct dec_stream_info 
     return 0;
 }
 
-/* libipt's walk alone tells the same, and so do counts without events. */
+/* libipt's walk alone tells the same, and so do counts without events, by one thread and by several. */
 static inline void script_compare(struct script *s, const struct dec_piece *pieces, size_t n)
 {
     struct script_reference r = {0};
@@ -271,6 +271,11 @@ static inline void script_compare(struct script *s, const struct dec_piece *piec
     memset(&counts, 0, sizeof(counts));
     options.reference = false;
     options.emit = NULL;
+    assert_int_equal(dec_flow_run(&options, pieces, n, &counts, NULL), 0);
+    assert_memory_equal(&counts, &s->counts, sizeof(counts));
+    memset(&counts, 0, sizeof(counts));
+    options.threads = 3;
+    options.group = 1;
     assert_int_equal(dec_flow_run(&options, pieces, n, &counts, NULL), 0);
     assert_memory_equal(&counts, &s->counts, sizeof(counts));
     st_vec_free(&r.events);
