@@ -45,7 +45,7 @@ void fast_free(struct fast *f)
 static int find_psbs(const struct pt_run *run, psb_list *psbs)
 {
     for (size_t at = pt_find_psb(run->bytes, run->size, 0); at < run->size;
-         at = pt_find_psb(run->bytes, run->size, at + 16)) {
+         at = pt_find_psb(run->bytes, run->size, at + 2)) { /* damage may look like one that overlaps */
         if (st_vec_push(psbs, at))
             return -1;
     }
@@ -97,6 +97,8 @@ static bool take_over(struct fast *f, size_t psb)
     s->times = w->times;
     s->serial = w->serial;
     s->leave = w->leave;
+    s->begin = w->begin;
+    s->did = false;
     return true;
 }
 
@@ -122,6 +124,7 @@ static bool hand_back(struct fast *f, size_t psb)
         w->where = s->where;
         w->asked = s->asked;
         w->now = s->now;
+        w->begin = s->begin;
     }
     return walk_resume(w, psb, &s->times, (uint64_t)(f->from - f->begin));
 }
@@ -166,8 +169,7 @@ static void keep_counts(struct fast *f, const struct fast_tally *tally)
 {
     struct walk *w = f->w;
     struct dec_flow_counts *counts = w->counts;
-    w->out->idle = false;
-    w->begin = false;
+    w->out->idle &= !f->s.did;
     if (tally->points == 0)
         return;
     if (counts->time_points == 0)

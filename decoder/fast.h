@@ -46,6 +46,10 @@ struct fast_state {
     uint64_t limit_cycles; /* since times.from: not reached before */
 
     uint64_t leave; /* as walk.leave */
+
+    bool begin; /* as walk.begin, where counts alone are wanted */
+
+    bool did; /* there was more than the start of tracing */
 };
 
 struct fast_hit {
@@ -158,6 +162,8 @@ bool fast_worlds(struct fast *f);
 static inline void fast_visit(struct fast *f, uint32_t node, unsigned side)
 {
     f->nodes[node].visits[side] += f->delta;
+    f->s.did = true;
+    f->s.begin = false;
 }
 
 /* fast.c: */

@@ -145,7 +145,7 @@ static bool joins(const struct group *before, const struct group *g)
 {
     const struct fast_state *end = &before->to, *begin = &g->from;
     return g->begun && before->done == before->end && end->where.space == begin->where.space &&
-           end->mode == begin->mode && end->times.base.known == begin->times.base.known &&
+           end->mode == begin->mode && !end->begin && end->times.base.known == begin->times.base.known &&
            end->times.base.tsc == begin->times.base.tsc && end->times.ratio == begin->times.ratio;
 }
 
@@ -208,9 +208,13 @@ void fast_crew_walk(struct fast_crew *crew, const psb_list *psbs, size_t *at, si
         good++;
     for (size_t i = good; i < crew->ngroups; i++)
         undo(crew, &groups[i]);
-    for (size_t i = 0; i < good; i++)
+    bool did = false;
+    for (size_t i = 0; i < good; i++) {
         add_tally(tally, &groups[i].tally);
+        did |= groups[i].to.did;
+    }
     crew->lead->s = groups[good - 1].to;
+    crew->lead->s.did = did;
     crew->lead->p = groups[good - 1].to_p;
     *at = groups[good - 1].done;
     free(groups);

@@ -12,7 +12,6 @@ void *fast_reserve(size_t size)
     void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED)
         return NULL;
-    madvise(at, size, MADV_HUGEPAGE); /* looked at all over: fewer misses; no harm where it cannot be had */
     return at;
 }
 

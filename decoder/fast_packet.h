@@ -69,9 +69,9 @@ static inline size_t packet_cyc_size(const uint8_t *p, const uint8_t *end)
     size_t n = 1;
     if (!(p[0] & 4))
         return 1;
-    while (p + n < end && n < 10 && p[n] & 1)
+    while (p + n < end && n < 6 && p[n] & 1)
         n++;
-    return n + 1;
+    return n < 6 ? n + 1 : 0; /* no CPU counts to 2^40 between two of them */
 }
 
 /* The size of the packet at p; 0: it is cut off by `end`, or is none of those that the fast walk knows. */

@@ -189,6 +189,7 @@ static bool on_enable(struct fast *f, const uint8_t *p)
         return false;
     f->s.times.fresh = false;
     f->s.on = true;
+    f->s.begin = true;
     fast_stand(f, ip);
     return !fast_trailing(f) || fast_word_ip(f, TRAIL_ENABLE, f->s.leave && f->s.leave == ip, ip);
 }
@@ -273,6 +274,8 @@ static bool on_interrupt(struct fast *f, uint64_t from, const uint8_t *p)
 {
     bool known = packet_ip(p, &f->s.last_ip);
     uint64_t ip = f->s.last_ip;
+    f->s.did = true;
+    f->s.begin = false;
     if ((*p & 0x1f) == PACKET_PGD) {
         f->s.on = false;
         f->s.leave = from;

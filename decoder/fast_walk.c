@@ -146,7 +146,7 @@ static uint32_t *more_words(struct fast *f, uint32_t *words)
 static inline __attribute__((always_inline)) bool follow(struct fast *f, uint64_t bits, const bool trail)
 {
     struct fast_node *nodes = f->nodes;
-    uint32_t *words = f->trail.at + f->trail.n;
+    uint32_t *words = trail ? f->trail.at + f->trail.n : NULL;
     const uint32_t delta = f->delta;
     fast_edge at = f->s.at, edge;
     uint32_t node = 0, side = 0;
@@ -214,6 +214,8 @@ static inline __attribute__((always_inline)) bool follow(struct fast *f, uint64_
 
 bool fast_bits(struct fast *f, uint64_t bits)
 {
+    f->s.did = true;
+    f->s.begin = false;
     if (!fast_trailing(f))
         return follow(f, bits, false);
     return fast_room(f, 4096) && follow(f, bits, true);
@@ -237,7 +239,9 @@ bool fast_pass(struct fast *f, fast_edge at)
     f->s.at = edge_of(f, node, side);
     if (fast_trailing(f))
         return fast_word(f, TRAIL_BRANCH, node << 1 | side);
+    bool did = f->s.did || (at & 7) != FAST_PASS;
     fast_visit(f, node, side);
+    f->s.did = did;
     return true;
 }
 
@@ -280,6 +284,7 @@ static bool ran(struct fast *f, uint32_t count)
 {
     if (fast_trailing(f))
         return fast_word(f, TRAIL_RAN, count);
+    f->s.begin = false;
     f->loose += (uint64_t)(int64_t)(int32_t)f->delta * count;
     return true;
 }
