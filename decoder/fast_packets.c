@@ -94,6 +94,12 @@ static bool on_clock(struct fast *f, const uint8_t *p)
     return true;
 }
 
+static bool is_time(const uint8_t *p)
+{
+    return *p == PACKET_PAD || (*p & 3) == 3 || *p == PACKET_TSC || *p == PACKET_MTC ||
+           (*p == PACKET_EXTENDED && (p[1] == EXTENDED_TMA || p[1] == EXTENDED_CBR));
+}
+
 /* A packet of time or none at all at p. False: neither, or it cannot be read. */
 static bool on_time(struct fast *f, const uint8_t *p, size_t size)
 {
@@ -355,8 +361,7 @@ static bool read_header(struct fast *f, const uint8_t *p, bool apply, struct hea
                 return false;
         } else if (*p == PACKET_EXTENDED && p[1] == EXTENDED_PIP) {
             f->s.times.fresh &= !apply;
-        } else if (*p == PACKET_TSC || *p == PACKET_MTC || *p == PACKET_PAD || (*p & 3) == 3 ||
-                   (*p == PACKET_EXTENDED && (p[1] == EXTENDED_TMA || p[1] == EXTENDED_CBR))) {
+        } else if (is_time(p)) {
             if (apply && !on_time(f, p, size))
                 return false;
         } else {
@@ -481,7 +486,14 @@ static bool on_extended(struct fast *f, const uint8_t *p, size_t size)
 static bool on_mode(const struct fast *f, const uint8_t *p)
 {
     enum code_mode mode;
-    return mode_at(p, &mode) && mode == f->s.mode;
+    size_t size = 2;
+    if (!mode_at(p, &mode) || mode != f->s.mode)
+        return false;
+    do {
+        p += size;
+        size = packet_size(p, f->end);
+    } while (size && is_time(p));
+    return size && (*p & 0x1f) == (f->s.on ? PACKET_TIP : PACKET_PGE);
 }
 
 static bool on_odd(struct fast *f, const uint8_t *p)
