@@ -99,108 +99,82 @@ static int choose_output(struct decode_options *o, char *path, size_t size, stru
     return rc ? rc : check_output(o, err);
 }
 
+static const struct st_opt_usage usage = {
+    "decode", "SNAPSHOT [-o TRACE.db] | --raw TRACE --image FILE@ADDRESS...",
+    "Makes a trace database of a snapshot, a perf.data with Intel PT, or raw Intel PT."};
+
+/* What raw input needs told: these go to decode_options.raw. */
+static const struct {
+    const char *name, *arg;
+
+    st_opt_fn *fn;
+
+    const char *help;
+} raw_options[] = {
+    {"raw", "TRACE", dec_raw_trace, "a file of Intel PT packets; one a thread"},
+    {"image", "FILE@ADDR", dec_raw_image, "code: FILE[:OFFSET[:SIZE]]@ADDRESS"},
+    {"images", "LIST", dec_raw_images, "code: a file with a line FILE OFFSET SIZE ADDRESS each"},
+    {"cpu", "F/M/S", dec_raw_cpu, "family, model, stepping of the CPU"},
+    {"bits", "32|64", dec_raw_bits, "what the code is where the trace does not say"},
+    {"time", "M:S:Z", dec_raw_time, "perf's TSC conversion: MULT:SHIFT:ZERO"},
+    {"mtc-freq", "N", dec_raw_mtc_freq, "MTC period, as recorded"},
+    {"nom-freq", "N", dec_raw_nom_freq, "maximum non-turbo ratio"},
+    {"cpuid15", "EAX/EBX", dec_raw_cpuid15, "TSC to crystal clock ratio"},
+};
+
+enum { COMMON_OPTIONS = 8, RAW_OPTIONS = sizeof(raw_options) / sizeof(raw_options[0]) };
+
+static void common_options(struct decode_options *o, struct st_option table[COMMON_OPTIONS])
+{
+    table[0] = (struct st_option){"output",      'o',        "TRACE.db",
+                                  ST_OPT_STRING, &o->output, .help = "default: SNAPSHOT's name with .db"};
+    table[1] = (struct st_option){"force", 'f', NULL, ST_OPT_FLAG, &o->replace, .help = "replace TRACE.db"};
+    table[2] = (struct st_option){.name = "stats",
+                                  .kind = ST_OPT_FLAG,
+                                  .to = &o->stats,
+                                  .help = "counts as JSON; no database without -o"};
+    table[3] = (struct st_option){.name = "dump",
+                                  .arg = "WHAT",
+                                  .kind = ST_OPT_CALL,
+                                  .to = &o->listing,
+                                  .fn = set_listing,
+                                  .help = "list branches, calls or packets; no database"};
+    table[4] = (struct st_option){.name = "symfs",
+                                  .arg = "DIR",
+                                  .kind = ST_OPT_STRING,
+                                  .to = &o->symfs,
+                                  .help = "look for code files below DIR"};
+    table[5] = (struct st_option){.name = "buildid-dir",
+                                  .arg = "DIR",
+                                  .kind = ST_OPT_CALL,
+                                  .to = o,
+                                  .fn = add_build_id_dir,
+                                  .help = "look for code files by build id in DIR (default: ~/.debug)"};
+    table[6] = (struct st_option){.name = "threads",
+                                  .arg = "N",
+                                  .kind = ST_OPT_NUMBER,
+                                  .to = &o->raw.threads,
+                                  .least = 1,
+                                  .most = 64,
+                                  .help = "how many to use (default: as many as there are CPUs)"};
+    table[7] = (struct st_option){.name = "reference",
+                                  .kind = ST_OPT_FLAG,
+                                  .to = &o->raw.reference,
+                                  .help = "decode with libipt alone: slower, the same result"};
+}
+
 static int parse(struct decode_options *o, int argc, char **argv, struct st_error *err)
 {
-    const struct st_opt_usage usage = {
-        "decode", "SNAPSHOT [-o TRACE.db] | --raw TRACE --image FILE@ADDRESS...",
-        "Makes a trace database of a snapshot, a perf.data with Intel PT, or raw Intel PT."};
-    const struct st_option table[] = {
-        {.name = "output",
-         .letter = 'o',
-         .arg = "TRACE.db",
-         .kind = ST_OPT_STRING,
-         .to = &o->output,
-         .help = "default: SNAPSHOT's name with .db"},
-        {.name = "force", .letter = 'f', .kind = ST_OPT_FLAG, .to = &o->replace, .help = "replace TRACE.db"},
-        {.name = "stats",
-         .kind = ST_OPT_FLAG,
-         .to = &o->stats,
-         .help = "counts as JSON; no database without -o"},
-        {.name = "dump",
-         .arg = "WHAT",
-         .kind = ST_OPT_CALL,
-         .to = &o->listing,
-         .fn = set_listing,
-         .help = "list branches, calls or packets; no database"},
-        {.name = "threads",
-         .arg = "N",
-         .kind = ST_OPT_NUMBER,
-         .to = &o->raw.threads,
-         .least = 1,
-         .most = 64,
-         .help = "how many to use (default: as many as there are CPUs)"},
-        {.name = "reference",
-         .kind = ST_OPT_FLAG,
-         .to = &o->raw.reference,
-         .help = "decode with libipt alone: slower, the same result"},
-        {.name = "symfs",
-         .arg = "DIR",
-         .kind = ST_OPT_STRING,
-         .to = &o->symfs,
-         .help = "look for code files below DIR"},
-        {.name = "buildid-dir",
-         .arg = "DIR",
-         .kind = ST_OPT_CALL,
-         .to = o,
-         .fn = add_build_id_dir,
-         .help = "look for code files by build id in DIR (default: ~/.debug)"},
-        {.name = "raw",
-         .arg = "TRACE",
-         .kind = ST_OPT_CALL,
-         .to = &o->raw,
-         .fn = dec_raw_trace,
-         .help = "a file of Intel PT packets; one a thread"},
-        {.name = "image",
-         .arg = "FILE@ADDR",
-         .kind = ST_OPT_CALL,
-         .to = &o->raw,
-         .fn = dec_raw_image,
-         .help = "code: FILE[:OFFSET[:SIZE]]@ADDRESS"},
-        {.name = "images",
-         .arg = "LIST",
-         .kind = ST_OPT_CALL,
-         .to = &o->raw,
-         .fn = dec_raw_images,
-         .help = "code: a file with a line FILE OFFSET SIZE ADDRESS each"},
-        {.name = "cpu",
-         .arg = "F/M/S",
-         .kind = ST_OPT_CALL,
-         .to = &o->raw,
-         .fn = dec_raw_cpu,
-         .help = "family, model, stepping of the CPU"},
-        {.name = "bits",
-         .arg = "32|64",
-         .kind = ST_OPT_CALL,
-         .to = &o->raw,
-         .fn = dec_raw_bits,
-         .help = "what the code is where the trace does not say"},
-        {.name = "time",
-         .arg = "M:S:Z",
-         .kind = ST_OPT_CALL,
-         .to = &o->raw,
-         .fn = dec_raw_time,
-         .help = "perf's TSC conversion: MULT:SHIFT:ZERO"},
-        {.name = "mtc-freq",
-         .arg = "N",
-         .kind = ST_OPT_CALL,
-         .to = &o->raw,
-         .fn = dec_raw_mtc_freq,
-         .help = "MTC period, as recorded"},
-        {.name = "nom-freq",
-         .arg = "N",
-         .kind = ST_OPT_CALL,
-         .to = &o->raw,
-         .fn = dec_raw_nom_freq,
-         .help = "maximum non-turbo ratio"},
-        {.name = "cpuid15",
-         .arg = "EAX/EBX",
-         .kind = ST_OPT_CALL,
-         .to = &o->raw,
-         .fn = dec_raw_cpuid15,
-         .help = "TSC to crystal clock ratio"},
-        {0},
-    };
+    struct st_option table[COMMON_OPTIONS + RAW_OPTIONS + 1] = {0};
 
+    common_options(o, table);
+    for (size_t i = 0; i < RAW_OPTIONS; i++)
+        table[COMMON_OPTIONS + i] = (struct st_option){.name = raw_options[i].name,
+                                                       .arg = raw_options[i].arg,
+                                                       .kind = ST_OPT_CALL,
+                                                       .to = &o->raw,
+                                                       .fn = raw_options[i].fn,
+                                                       .help = raw_options[i].help};
     return st_opt_parse(&usage, table, argc, argv, false, err);
 }
 

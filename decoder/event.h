@@ -1,4 +1,5 @@
-/* The compact stream between the flow decoder (packets and code -> branches) and the stack builder (branches -> calls). */
+/* The compact stream between the flow decoder (packets and code -> branches) and the stack builder (branches
+ * -> calls). */
 #ifndef ST_DECODER_EVENT_H
 #define ST_DECODER_EVENT_H
 
@@ -34,11 +35,11 @@ enum dec_event_flag {
     DEC_IN_TX = 128,
     DEC_TX_ABORT = 256,
     DEC_ASYNC_DISABLE = 512, /* DEC_DISABLE by an interrupt or signal, not by a branch */
-    DEC_LENGTH_SHIFT = 12,   /* not a flag: bits 12 to 15 are the length of the branch instruction at `from` */
+    DEC_LENGTH_SHIFT = 12, /* not a flag: bits 12 to 15 are the length of the branch instruction at `from` */
 };
 
-/* Length in bytes of the instruction at `from` (calls, far calls and DEC_DISABLE behind one at least; 0: not known).
- * from + length is the address a call returns to. */
+/* Length in bytes of the instruction at `from` (calls, far calls and DEC_DISABLE behind one at least; 0: not
+ * known). from + length is the address a call returns to. */
 #define DEC_LENGTH(flags) ((unsigned)(flags) >> DEC_LENGTH_SHIFT & 15)
 
 /* Why something is missing; the words that `gap.reason` shows are in dec_gap_name(). */
@@ -58,13 +59,15 @@ enum dec_gap {
 const char *dec_gap_name(enum dec_gap reason);
 
 struct dec_event {
-    uint64_t time; /* perf clock ns (raw input without a clock: TSC; neither: 0); never less than the one before it */
+    uint64_t time; /* perf clock ns (raw input without a clock: TSC; neither: 0); never less than the one
+                      before it */
 
     uint64_t from; /* address of the branch instruction */
 
     uint64_t to;
 
-    uint64_t arg; /* DEC_GAP: reason; DEC_PTWRITE: payload; branches: instructions since the event before, this one included */
+    uint64_t arg; /* DEC_GAP: reason; DEC_PTWRITE: payload; branches: instructions since the event before,
+                     this one included */
 
     uint16_t kind;
 
@@ -80,8 +83,9 @@ struct dec_stream_info {
     uint32_t ring;
 };
 
-/* Receives the events of one thread in order, in batches. `detail` belongs to a DEC_GAP event in the batch (at most one, the last) or is NULL.
- * Non-zero stops the decoding and is returned. */
-typedef int dec_emit_fn(void *ctx, const struct dec_stream_info *info, const struct dec_event *events, size_t n, const char *detail);
+/* Receives the events of one thread in order, in batches. `detail` belongs to a DEC_GAP event in the batch
+ * (at most one, the last) or is NULL. Non-zero stops the decoding and is returned. */
+typedef int dec_emit_fn(void *ctx, const struct dec_stream_info *info, const struct dec_event *events,
+                        size_t n, const char *detail);
 
 #endif

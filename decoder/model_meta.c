@@ -48,7 +48,7 @@ int model_triggers(const struct pd_reader *reader, char ***triggers, size_t *n, 
 {
     size_t size = 0;
     const char *at = reader ? pd_reader_feature(reader, PD_FEAT_CMDLINE, &size) : NULL;
-    const char *end = at + size;
+    const char *end = at ? at + size : NULL;
     const char *argument;
     bool follows = false;
 
@@ -72,7 +72,7 @@ static char *command_line(const struct pd_reader *reader)
 {
     size_t size = 0, length;
     const char *at = pd_reader_feature(reader, PD_FEAT_CMDLINE, &size);
-    const char *end = at + size;
+    const char *end = at ? at + size : NULL;
     const char *argument;
     char *text = NULL;
     FILE *out;

@@ -283,7 +283,7 @@ void image_symbols_free(struct image_symbols *symbols)
     for (size_t i = 0; i < symbols->sorted.n; i++) {
         entry = symbols->sorted.at[i];
         free(entry->made);
-        if (entry < symbols->block || entry >= symbols->block + symbols->nblock)
+        if (!symbols->block || entry < symbols->block || entry >= symbols->block + symbols->nblock)
             free(entry);
     }
     st_vec_free(&symbols->sorted);

@@ -95,7 +95,8 @@ static int try_kprobe(void)
 /* Whoever may and is refused all the same meets a kernel that cannot. */
 static bool may_use_bpf(void)
 {
-    return rec_has_capability(CAP_SYS_ADMIN) || (rec_has_capability(CAP_BPF) && rec_has_capability(CAP_PERFMON));
+    return rec_has_capability(CAP_SYS_ADMIN) ||
+           (rec_has_capability(CAP_BPF) && rec_has_capability(CAP_PERFMON));
 }
 
 static void add_result(struct doctor *d, const char *key, const char *label, int rc, const char *use)

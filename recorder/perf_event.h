@@ -9,7 +9,8 @@
 #include <sys/types.h>
 
 /* The fields of every event's records here, so that one parser fits all: behind each record stand pid, tid,
- * time, cpu, id. Nobody needs the IP, but perf script wants it in every event before it shows symbols of any. */
+ * time, cpu, id. Nobody needs the IP, but perf script wants it in every event before it shows symbols of any.
+ */
 #define REC_SAMPLE_TYPE                                                                                      \
     (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU)
 

@@ -5,7 +5,7 @@ set -eu
 
 build="gcc g++ clang llvm bpftool cmake ninja-build pkg-config libipt-dev libbpf-dev libelf-dev libdw-dev libsqlite3-dev
 libzydis-dev libncurses-dev libzstd-dev libcmocka-dev libiberty-dev uthash-dev libseccomp-dev zlib1g-dev"
-test="linux-perf libclang-rt-14-dev iperf3 iproute2 socat bpftrace tmux sqlite3 python3 git strace procps util-linux
+test="linux-perf libclang-rt-14-dev clang-format iperf3 iproute2 socat bpftrace tmux sqlite3 python3 git strace procps util-linux
 man-db jq"
 
 wanted=""

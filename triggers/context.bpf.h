@@ -1,18 +1,23 @@
-/* In what context a CPU runs, which interrupt, softirq and timer it is in, and which timer raised that
- * softirq. */
+/* In what context a CPU runs: which interrupt, softirq and timer it is in, and which timers may have raised
+ * that softirq. */
 #ifndef ST_TRIGGERS_CONTEXT_BPF_H
 #define ST_TRIGGERS_CONTEXT_BPF_H
 
 #include "triggers/kernel.h"
+#include "triggers/socket.bpf.h"
 
-#define SOFTIRQS 10 /* include/linux/interrupt.h */
+#define SOFTIRQS 16 /* 10, and up to a power of two: the verifier sees the bound */
+#define TIMERS   16 /* that ran last on a CPU */
 
 #define HANDED_ON_NS 10000000
+#define JUST_NOW_NS  1000000
 
 struct timer_run {
     st_u64 func;
 
     st_u64 ktime;
+
+    st_u64 at; /* the timer itself: a part of the object that it belongs to */
 };
 
 struct cpu_context {
@@ -22,9 +27,13 @@ struct cpu_context {
 
     st_u64 irq_name; /* kernel address; 0 outside of a handler */
 
-    struct timer_run timer; /* func is 0 outside of a timer */
+    st_u32 in_timer;
 
-    struct timer_run cause; /* the timer that raised the softirq that runs */
+    st_u32 timers_run; /* so many: the last is timers[(timers_run - 1) % TIMERS] */
+
+    struct timer_run timers[TIMERS];
+
+    struct timer_run cause; /* the timer that raised the softirq that runs; func is 0: none */
 
     struct timer_run raised[SOFTIRQS]; /* by which timer, until the softirq runs */
 
@@ -56,21 +65,34 @@ static __always_inline st_u32 context_of(st_u32 count)
     return count & SOFTIRQ_SERVING ? ST_WAKER_SOFTIRQ : ST_WAKER_TASK;
 }
 
+/* The last one (0), or one so far before it. */
+static __always_inline struct timer_run *timer_back(struct cpu_context *cpu, st_u32 back)
+{
+    return &cpu->timers[(cpu->timers_run - 1 - back) % TIMERS];
+}
+
+static __always_inline struct timer_run *raised_of(struct cpu_context *cpu, st_u32 vec)
+{
+    return &cpu->raised[vec % SOFTIRQS];
+}
+
 /* Raised by a timer; or by a softirq that itself was (a packet that answers a packet), but not for ever: a
  * network poll raises itself again and again. What an interrupt raises meanwhile is not theirs. */
 SEC("tp_btf/softirq_raise")
 int BPF_PROG(st_softirq_raise, unsigned int vec)
 {
     struct cpu_context *cpu = this_cpu();
+    struct timer_run *raised;
 
-    if (!cpu || vec >= SOFTIRQS || !(cpu->timer.func || cpu->cause.func))
+    if (!cpu || !(cpu->in_timer || cpu->cause.func))
         return 0;
-    if (context_of(preempt_count()) != ST_WAKER_SOFTIRQ)
+    raised = raised_of(cpu, vec);
+    if (raised->func || context_of(preempt_count()) != ST_WAKER_SOFTIRQ)
         return 0;
-    if (cpu->timer.func)
-        cpu->raised[vec] = cpu->timer;
+    if (cpu->in_timer)
+        *raised = *timer_back(cpu, 0);
     else if (bpf_ktime_get_ns() - cpu->cause.ktime < HANDED_ON_NS)
-        cpu->raised[vec] = cpu->cause;
+        *raised = cpu->cause;
     return 0;
 }
 
@@ -78,12 +100,14 @@ SEC("tp_btf/softirq_entry")
 int BPF_PROG(st_softirq_entry, unsigned int vec)
 {
     struct cpu_context *cpu = this_cpu();
+    struct timer_run *raised;
 
-    if (!cpu || vec >= SOFTIRQS)
+    if (!cpu)
         return 0;
+    raised = raised_of(cpu, vec);
     cpu->softirq = vec;
-    cpu->cause = cpu->raised[vec];
-    cpu->raised[vec].func = 0;
+    cpu->cause = *raised;
+    raised->func = 0;
     return 0;
 }
 
@@ -91,11 +115,16 @@ SEC("tp_btf/timer_expire_entry")
 int BPF_PROG(st_timer_entry, struct timer_list *timer)
 {
     struct cpu_context *cpu = this_cpu();
+    struct timer_run *run;
 
     if (!cpu)
         return 0;
-    cpu->timer.ktime = bpf_ktime_get_ns();
-    cpu->timer.func = (st_u64)timer->function;
+    cpu->timers_run++;
+    run = timer_back(cpu, 0);
+    run->ktime = bpf_ktime_get_ns();
+    run->func = (st_u64)timer->function;
+    run->at = (st_u64)timer;
+    cpu->in_timer = 1;
     return 0;
 }
 
@@ -105,7 +134,7 @@ int BPF_PROG(st_timer_exit)
     struct cpu_context *cpu = this_cpu();
 
     if (cpu)
-        cpu->timer.func = 0;
+        cpu->in_timer = 0;
     return 0;
 }
 
@@ -151,9 +180,32 @@ static __always_inline void walk_waker(void *ctx, struct st_stall_record *r)
     r->wstack_n = bytes > 0 ? bytes / sizeof(r->wstack[0]) : 0;
 }
 
-/* Who wakes a thread: fills the waker's part of a record. Runs in the waker's context; `ctx` is a tracing
+/* The timer that led to a wake-up in softirq context. One pass of the timer softirq runs many timers, and
+ * what the later ones hand to a softirq that is raised already does not raise it again. So, of those that ran
+ * since the one that raised it (or just now, when something else had), it is the one whose socket the thread
+ * waits on; when there is none, the one that raised it. */
+static __noinline void name_timer(struct cpu_context *cpu, struct task_struct *task,
+                                  struct st_stall_record *r)
+{
+    struct timer_run *named = &cpu->cause;
+    st_u64 since = named->func ? named->ktime : bpf_ktime_get_ns() - JUST_NOW_NS;
+    st_u64 socket = socket_waited_on(task);
+
+    for (st_u32 back = 0; socket && back < TIMERS; back++) {
+        struct timer_run *one = timer_back(cpu, back);
+
+        if (one->func && one->ktime >= since && is_part_of_socket(one->at, socket))
+            named = one;
+    }
+    if (cpu->in_timer)
+        named = timer_back(cpu, 0);
+    r->timer_func = named->func;
+    r->timer_ktime = named->func ? named->ktime : 0;
+}
+
+/* Who wakes `task`: fills the waker's part of a record. Runs in the waker's context; `ctx` is a tracing
  * program's. */
-static __always_inline void describe_waker(void *ctx, struct st_stall_record *r)
+static __always_inline void describe_waker(void *ctx, struct task_struct *task, struct st_stall_record *r)
 {
     struct cpu_context *cpu = this_cpu();
     st_u64 id = bpf_get_current_pid_tgid();
@@ -171,11 +223,8 @@ static __always_inline void describe_waker(void *ctx, struct st_stall_record *r)
         r->waker_vec = cpu->irq;
         bpf_probe_read_kernel_str(r->waker_irq, sizeof(r->waker_irq), (void *)cpu->irq_name);
     } else if (r->waker_ctx == ST_WAKER_SOFTIRQ) {
-        struct timer_run *timer = cpu->timer.func ? &cpu->timer : &cpu->cause;
-
         r->waker_vec = cpu->softirq;
-        r->timer_func = timer->func;
-        r->timer_ktime = timer->ktime;
+        name_timer(cpu, task, r);
     }
 }
 

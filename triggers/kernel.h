@@ -36,6 +36,36 @@ struct css_set {
     struct cgroup *dfl_cgrp;
 };
 
+struct sock;
+
+struct tcp_sock {
+    char any; /* only its size is asked for */
+};
+
+struct socket {
+    struct sock *sk;
+};
+
+struct inode {
+    unsigned short i_mode;
+};
+
+struct file {
+    struct inode *f_inode;
+
+    void *private_data;
+};
+
+struct fdtable {
+    unsigned int max_fds;
+
+    struct file **fd;
+};
+
+struct files_struct {
+    struct fdtable *fdt;
+};
+
 struct thread_info {
     st_u32 status;
 
@@ -44,6 +74,8 @@ struct thread_info {
 
 struct sched_info {
     unsigned long long run_delay;
+
+    unsigned long long last_arrival; /* the run queue's clock when the task got its CPU */
 };
 
 struct rq {
@@ -74,6 +106,8 @@ struct task_struct {
     int tgid;
 
     char comm[16];
+
+    struct files_struct *files;
 
     struct css_set *cgroups;
 

@@ -1,5 +1,6 @@
 /* offcpu: loads its BPF programs, feeds them their configuration, completes what they cannot see. */
 #include "triggers/offcpu.h"
+#include "base/log.h"
 #include "triggers/places.h"
 #include "triggers/privilege.h"
 #include "triggers/syscalls.h"
@@ -200,6 +201,20 @@ static ssize_t run_iterator(struct bpf_program *prog, pid_t tid, void *buf, size
     return n < 0 ? n : (ssize_t)got;
 }
 
+/* A thread without a timer gets it at one of its next waits, where the kernel allows that. */
+static int go_without_timers(struct trg_state *s, struct st_error *err)
+{
+    uint32_t n = s->bpf->bss->without_timer;
+
+    if (!s->bpf->rodata->make_timers_anywhere)
+        return st_fail(err, ST_EFAIL, "the kernel had no memory for the timers of %u threads", n);
+    st_log_warn(
+        "the kernel had no memory for the timers of %u threads: what stalls one of them is told when it "
+        "ends, not before",
+        n);
+    return 0;
+}
+
 /* Threads that are there already. The kernel may not have had memory for all of their timers at once: then
  * again. */
 static int adopt_threads(struct trg_state *s, struct st_error *err)
@@ -207,21 +222,18 @@ static int adopt_threads(struct trg_state *s, struct st_error *err)
     char nothing[16];
 
     for (int attempt = 0; attempt < 50; attempt++) {
-        ssize_t n;
+        ssize_t n = run_iterator(s->bpf->progs.offcpu_adopt, 0, nothing, sizeof(nothing));
 
-        s->bpf->bss->timers_missing = 0;
-        n = run_iterator(s->bpf->progs.offcpu_adopt, 0, nothing, sizeof(nothing));
         if (n < 0)
             return trg_bpf_failed((int)n, "cannot walk the kernel's list of threads", err);
         if (s->bpf->bss->broken_places)
             return st_fail(err, ST_ECANNOT,
                            "this kernel keeps its per-CPU variables elsewhere than its BTF tells");
-        if (!s->bpf->bss->timers_missing)
+        if (!s->bpf->bss->without_timer)
             return 0;
         usleep(1000);
     }
-    return st_fail(err, ST_EFAIL, "the kernel had no memory for the timers of %u threads",
-                   s->bpf->bss->timers_missing);
+    return go_without_timers(s, err);
 }
 
 static int offcpu_start(struct trg_state *s, struct st_error *err)

@@ -6,9 +6,13 @@ set -u
 . "$SOURCE/tests/cli/lib.sh"
 go_first "$@" # other work that keeps a thread from its CPU for 20 ms makes a stall too, but not one of the forwarder's log
 kind=$1
+check=()
 count=10 ms=40 every=100 options=()
 case $kind in
-fsync) ms=60 ;; # the disk decides how long
+fsync) # the disk decides how long; one that others use too may wake the thread in between
+    ms=60
+    check=(--may-split)
+    ;;
 fsync_fuse) kind=fsync options=(--fsync-via fuse) ;;
 idle) count=3 ms=1000 ;;
 forever) count=5 ms=0 every=3000 ;; # one thread a stall, each so long after the one before
@@ -46,18 +50,21 @@ busy | idle)
 esac
 
 "$STALLTRAP" decode x.$last.data -o x.db >/dev/null || fail "decode ends with $?"
-python3 "$SOURCE/tests/cli/check_stalls.py" x.db forwarder.log || fail "the stalls are not those of the log" arm.out forwarder.log
+python3 "$SOURCE/tests/cli/check_stalls.py" "${check[@]}" x.db forwarder.log || fail "the stalls are not those of the log" arm.out forwarder.log
 stalls=$(sql x.db "SELECT count(*) FROM stalls WHERE state <> 'runnable'")
 [ $((traps - preempted)) -eq "$stalls" ] || fail "$((traps - preempted)) traps for $stalls stalls" arm.out
 if [ $kind = forever ]; then
-    awk '/^trap .* so far / { n++; sub(/.*off-CPU /, ""); if ($2 != "ms" || $1 > 70) bad = 1 } END { exit n != '$count' || bad }' arm.out ||
+    # The timer that tells is a softirq's work, and a machine with more to do than CPUs may be late with it now and then.
+    awk '/^trap .* so far / { n++; sub(/.*off-CPU /, ""); late += $1 > 70; if ($2 != "ms" || $1 > 300) bad = 1 }
+         END { exit n != '$count' || late > 1 || bad }' arm.out ||
         fail "not within the threshold and 50 ms, or not told as going on" arm.out
 fi
 
-# report_names PATTERN...: the report of each stall has a line for each
+# report_names [-w CONDITION] PATTERN...: the report of each stall (that is so) has a line for each
 report_names() {
-    local stall pattern
-    for stall in $(sql x.db "SELECT id FROM stalls WHERE state <> 'runnable'"); do
+    local stall pattern which=1
+    [ "$1" != -w ] || { which=$2 && shift 2; }
+    for stall in $(sql x.db "SELECT id FROM stall WHERE state <> 'runnable' AND $which"); do
         "$STALLTRAP" report x.db why --stall "$stall" >report 2>report.err || fail "report ends with $?" report.err
         for pattern; do
             grep -q -- "$pattern" report || fail "the report of stall $stall does not say '$pattern'" report
@@ -68,10 +75,20 @@ case $kind in
 lock) report_names '^  woken by  thread [0-9]* "lock-holder"$' '^  waker in  .*< hold_lock <' '^  cause  *lock contention: .* in hold_lock()' \
     '^  in  .* < wait_for_lock < run_lock < run_stall <' ;;
 fsync) report_names '^  where  *system call fsync' '^  cause  *disk write (fsync)' '^  in  .*sync_big_file < timed_fsync <.* run_fsync <' ;;
-slowsend) report_names '^  where  *system call sendto' '^  cause  *slow downstream: ' '^  in  .*send_downstream < run_slowsend <' ;;
+slowsend)
+    report_names '^  where  *system call sendto' '^  cause  *slow downstream: ' '^  in  .*send_downstream < run_slowsend <'
+    # The ACK that makes room may happen to be a delayed one: the cause is the reader all the same.
+    python3 -c 'import sqlite3; db = sqlite3.connect("x.db"); db.execute("UPDATE stall SET timer = '"'tcp_delack_timer'"'"); db.commit()'
+    report_names 'tcp_delack_timer' '^  cause  *slow downstream: '
+    ;;
 nagle)
-    report_names '^  where  *system call recvfrom' 'tcp_delack_timer' '^  cause  *delayed ACK against Nagle: ' '^  in  .*receive_both < run_nagle <'
-    [ "$(sql x.db "SELECT count(*) FROM stall WHERE timer = 'tcp_delack_timer'")" = $count ] || fail "not every record's chain names the timer"
+    # The kernel of some virtual machines runs some softirqs and switches without their tracepoints: one chain may be unknown, none
+    # may be another.
+    unknown=$(sql x.db "SELECT count(*) FROM stall WHERE state <> 'runnable' AND timer IS NULL")
+    [ "$unknown" -le 1 ] || fail "$unknown records have no chain"
+    [ "$unknown" = 0 ] || echo "one record has no chain"
+    report_names -w "timer IS NOT NULL" '^  where  *system call recvfrom' 'tcp_delack_timer' '^  cause  *delayed ACK against Nagle: ' \
+        '^  in  .*receive_both < run_nagle <'
     ;;
 forever) report_names 'still going on' '^  where  *system call read' '^  woken by  nobody yet' '^  in  .*block_forever' ;;
 esac

@@ -2,6 +2,11 @@
 # arm decodes what it wrote: what it prints, whom it leaves alone, and what happens when decoding fails.
 . "$(dirname "$0")/arm_lib.sh"
 
+# value DB SQL: the query's first value
+value() {
+    "$STALLTRAP" query "$1" "$2" --format csv | tail -n +2
+}
+
 run "snapshot and database, told in one line"
 "$STALLTRAP" arm --source step -o both --then 'echo "$STALLTRAP_DB" >db' -- ./arm_target end 5 10 >out 2>err
 is "exit status" 0 $?
@@ -11,6 +16,32 @@ is "STALLTRAP_DB" "$work/both.1.db" "$(cat db)"
 is "mode of the database" 600 "$(stat -c %a both.1.db)"
 is "calls of target_leaf" 20 "$("$STALLTRAP" query both.1.db "SELECT count(*) AS n FROM calls WHERE function = 'target_leaf'" --format csv | tail -1)"
 no_leftovers
+
+run "of a command nothing is missing, and nobody is listed who is not of it: no child of arm, no thread without calls"
+is "gaps" 0 "$(value both.1.db 'SELECT count(*) AS n FROM gaps')"
+is "threads" 'arm_target' "$(value both.1.db "SELECT group_concat(name) AS names FROM threads")"
+"$STALLTRAP" arm --source step -o rounds -- ./arm_target rounds 5 1 >out 2>err
+is "exit status" 0 $?
+is "gaps" 0 "$(value rounds.1.db 'SELECT count(*) AS n FROM gaps')"
+is "threads: itself, four, and a child" 6 "$(value rounds.1.db 'SELECT count(*) AS n FROM threads')"
+is "processes" 2 "$(value rounds.1.db 'SELECT count(DISTINCT pid) AS n FROM threads')"
+is "threads without calls or a name" 0 "$(value rounds.1.db "SELECT count(*) AS n FROM threads WHERE calls = 0 OR name LIKE ':%'")"
+is "calls of the threads' function" 4 "$(value rounds.1.db "SELECT count(*) AS n FROM calls WHERE function = 'count_thread'")"
+
+run "of a process that was there before, what came before is missing, of its new threads nothing"
+start_target rounds 5 100000
+arm -o there -p "$target"
+born() { # a thread, or a child, while armed
+    [ "$(tail -n 1 target.out)" != "$before" ]
+}
+before=$(tail -n 1 target.out)
+wait_for "new threads" born
+kill -INT "$arm"
+wait_arm
+is "gaps" 'not attached' "$(value there.1.db 'SELECT DISTINCT reason AS r FROM gaps')"
+is "gaps of threads that were born later" 0 \
+    "$(value there.1.db 'SELECT count(*) AS n FROM gaps g JOIN threads t ON t.id = g.thread_id WHERE t.start_ns IS NOT NULL')"
+kill "$target"
 
 run "a JIT function has its name"
 start_target jit 20

@@ -7,9 +7,9 @@
 is "exit status without us" 9 $?
 is "rounds without us" 12 "$(grep -c ': 0 bad waits, 4 threads, child.s status 0x700, ' plain.out)"
 
-# start_rounds TIMES: in the background; its pid is in $target, its output goes to target.out
+# start_rounds MS TIMES: in the background; its pid is in $target, its output goes to target.out
 start_rounds() {
-    ./arm_target rounds 20 "$1" >target.out &
+    ./arm_target rounds "$1" "$2" >target.out &
     target=$!
     started+=("$target")
 }
@@ -35,7 +35,7 @@ untraced() {
 }
 
 run "kill -9 of arm at any moment leaves the target running as before"
-start_rounds 12
+start_rounds 20 12
 for pause in 0 0.02 0.1 0.3 0.5; do
     arm --no-decode -o killed -p "$target"
     sleep $pause
@@ -49,7 +49,7 @@ is "files of an arm that was killed" "" "$(ls killed.* 2>/dev/null)"
 no_leftovers
 
 run "Ctrl-C leaves it running too, SIGTERM as well"
-start_rounds 12
+start_rounds 20 12
 for signal in INT TERM INT; do
     arm --no-decode -o came -p "$target"
     sleep 0.2
@@ -60,16 +60,16 @@ done
 wait_rounds 12
 
 run "armed to its end"
-start_rounds 3
+start_rounds 200 2
 arm --no-decode -o end -p "$target"
-wait_rounds 3
+wait_rounds 2
 wait_arm
 is "exit status of arm" 0 $status
 perf_reads end.1.data
 no_leftovers
 
 run "a command whose arm is killed goes on"
-"$STALLTRAP" arm --source step --no-decode -o cmd -- ./arm_target rounds 20 3 >target.out 2>err &
+"$STALLTRAP" arm --source step --no-decode -o cmd -- ./arm_target rounds 20 2 >target.out 2>err &
 arm=$!
 started+=("$arm")
 wait_for "the command's first round" grep -q '^round 0' target.out
@@ -78,7 +78,7 @@ started+=("$target")
 kill -KILL $arm
 wait $arm 2>/dev/null
 wait_for "its end" ended
-same_output 3
+same_output 2
 
 run "a signal that ends it ends it"
 start_target idle 5

@@ -65,22 +65,35 @@ try 1 "'folder' is there already|'folder': it is a folder" x.1.data -o folder
 try 1 'no-such/y.db' x.1.data -o no-such/y.db
 try 1 '/proc/y.db' x.1.data -o /proc/y.db
 
-# Cut short: at every length near the beginning, then here and there.
+# Cut short: the message tells the file. Every length, and allocations and system calls that fail: see decode_bad.c.
 size=$(stat -c %s x.1.data)
-for ((n = 0; n < size; n += n < 512 ? 37 : size / 25)); do
-    head -c $n x.1.data >cut.data
-    try 1 "cut.data" cut.data
+for n in 0 1 7 8 103 104 200 $((size / 2)) $((size - 1)); do
+    head -c "$n" x.1.data >cut.data
+    try 1 "cut.data: " cut.data
 done
+mkdir bad
+cp x.1.data bad/whole.data
+cp x.1.data bad/cut.data
+(
+    cd bad || exit 1
+    timeout 60 "$BUILD/tests/decode_bad" memory whole.data && timeout 60 "$BUILD/tests/decode_bad" calls whole.data &&
+        timeout 60 "$BUILD/tests/decode_bad" cut cut.data
+) 2>bad.err || fail "decode under adverse conditions: $?" bad.err
+[ "$(ls -A bad)" = "$(printf 'cut.data\nwhole.data')" ] || fail "files are left: $(ls -A bad)"
 
 # A damaged size: the message names the place and the record.
-python3 - <<'EOF'
+python3 - <<'EOF' || fail "no MMAP2 record"
 import struct
 data = bytearray(open("x.1.data", "rb").read())
 at, size = struct.unpack_from("<QQ", data, 40)
-while struct.unpack_from("<I", data, at)[0] != 10:  # PERF_RECORD_MMAP2
-    if struct.unpack_from("<I", data, at)[0] == 71:  # PERF_RECORD_AUXTRACE: its trace is not counted
-        at += struct.unpack_from("<Q", data, at + 8)[0]
-    at += struct.unpack_from("<H", data, at + 6)[0]
+end = at + size
+while at < end:
+    kind, _, length = struct.unpack_from("<IHH", data, at)
+    if kind == 10:  # PERF_RECORD_MMAP2
+        break
+    at += length + (struct.unpack_from("<Q", data, at + 8)[0] if kind == 71 else 0)  # PERF_RECORD_AUXTRACE: its trace is not counted
+else:
+    raise SystemExit(1)
 struct.pack_into("<H", data, at + 6, 4)
 open("bad.data", "wb").write(data)
 open("place", "w").write(f"at offset {at:#x}: MMAP2 \\(10\\)")
@@ -89,10 +102,16 @@ try 1 "bad.data: $(cat place)" bad.data
 
 # No room: what was begun is removed.
 (
-    trap '' XFSZ # as on a full disk, the write fails
+    trap '' XFSZ # the write fails
     ulimit -f 64
     try 1 'full.db' x.1.data -o full.db
 ) || exit 1
+if [ "$(id -u)" = 0 ]; then
+    mkdir full && mount -t tmpfs -o size=64k tmpfs full || fail "no small file system"
+    try 1 "full/x.db.*(disk is full|No space left)" x.1.data -o full/x.db
+    [ -z "$(ls -A full)" ] || fail "on the full disk is left: $(ls -A full)"
+    umount full
+fi
 
 # No privilege is needed.
 if [ "$(id -u)" = 0 ]; then
@@ -109,9 +128,14 @@ rm prog
 "$STALLTRAP" decode gone.1.data >out || fail "decode without the program's file ends with $?"
 sql gone.1.db "SELECT reason || ' ' || detail FROM gaps" >gaps
 grep -q 'prog' gaps || fail "no gap names the program" gaps
+few_gaps() { # told when the code is entered, not for every branch in it
+    [ "$(wc -l <gaps)" -le 10 ] || fail "$(wc -l <gaps) gaps for one file" gaps
+}
+few_gaps
 cp "$programs/nest" ./prog
 "$STALLTRAP" decode gone.1.data --force >out || fail "decode with another file ends with $?"
 sql gone.1.db "SELECT reason || ' ' || detail FROM gaps" >gaps
 grep -q '^"*stale file .*prog' gaps || fail "no gap says that the program is another one" gaps
+few_gaps
 sql gone.1.db "SELECT DISTINCT function FROM calls WHERE module = 'prog'" | grep -qE 'leaf|outer' && fail "names of another program"
 exit 0

@@ -1,5 +1,6 @@
 #!/bin/bash
-# The manual pages: one a command, the options of each are those that its --help lists, and groff has nothing to complain of.
+# The manual pages: one a command, the options of each are those that its --help lists, and groff has nothing to complain of. The
+# documents that one leads to are there.
 set -u
 . "$SOURCE/tests/cli/lib.sh"
 pages=$SOURCE/docs/man
@@ -32,4 +33,8 @@ done
 for page in "$pages"/*.1; do
     MANROFFSEQ='' man --warnings -E UTF-8 -l -Tutf8 -Z "$page" >formatted 2>complaints || fail "man ends with $?" complaints
     [ -s formatted ] && [ ! -s complaints ] || fail "$page is not clean" complaints
+done
+
+for document in $(grep -ohE 'docs/[a-z-]+\.md' "$SOURCE/README.md" "$SOURCE"/docs/*.md "$pages"/*.1 | sort -u); do
+    [ -s "$SOURCE/$document" ] || fail "$document is named, but is not there"
 done

@@ -28,6 +28,8 @@ head -n -1 arm.out | diff -u plain.out - || fail "stepped, the program prints so
 perf_calls x.1.data
 python3 "$SOURCE/tests/golden/normalize_calls.py" dump perf.calls dump.calls || fail "perf and decode --dump calls differ"
 python3 "$SOURCE/tests/golden/normalize_calls.py" rows perf.calls x.1.db || fail "perf and the database differ"
+bash "$SOURCE/tests/golden/check_db.sh" x.1.db || fail "the database breaks a rule"
+python3 "$SOURCE/tests/golden/check_schema.py" "$SOURCE" x.1.db || fail "the database holds what docs/schema.md does not tell of"
 [ "$(sql x.1.db "SELECT value FROM meta WHERE key = 'decode_errors'")" = 0 ] || fail "decoding errors"
 gaps=$(sql x.1.db "SELECT reason, detail, start_ns, end_ns FROM gaps")
 [ -z "$gaps" ] || fail "everything was recorded, yet there are gaps: $gaps"

@@ -1,7 +1,10 @@
+add_test(NAME golden_schema COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/golden/check_schema.py ${CMAKE_SOURCE_DIR})
+set_tests_properties(golden_schema PROPERTIES LABELS golden TIMEOUT 60)
+
 # One test of calls.sh a workload; and the commands that perf's sequence alone tells the truth about.
 function(st_golden_calls name)
   add_test(NAME golden_calls.${name} COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/golden/calls.sh ${ARGN})
-  set_tests_properties(golden_calls.${name} PROPERTIES LABELS golden TIMEOUT 300
+  set_tests_properties(golden_calls.${name} PROPERTIES LABELS golden TIMEOUT 600
     ENVIRONMENT "STALLTRAP=$<TARGET_FILE:stalltrap>;BUILD=${CMAKE_BINARY_DIR};SOURCE=${CMAKE_SOURCE_DIR}")
 endfunction()
 

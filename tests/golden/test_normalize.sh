@@ -3,16 +3,15 @@
 set -u
 . "$SOURCE/tests/cli/lib.sh"
 normalize=$SOURCE/tests/golden/normalize_calls.py
-passed=0
+cases=0
 
-# check STATUS WHAT: runs the comparison of $mode on the files perf and ours, and kallsyms if there is one
+# check STATUS WHAT: a comparison of $mode on the files perf and ours, and kallsyms if there is one. All are run at the end.
 check() {
-    local status kallsyms=()
-    [ ! -e kallsyms ] || kallsyms=(kallsyms)
-    python3 "$normalize" "$mode" perf "$ours" "${kallsyms[@]}" >out 2>&1
-    status=$?
-    [ $status -eq "$1" ] || fail "$mode: $2: exit status $status, expected $1" perf "$ours" out
-    passed=$((passed + 1))
+    cases=$((cases + 1))
+    mkdir "case.$cases"
+    cp perf "$ours" "case.$cases"
+    [ ! -e kallsyms ] || cp kallsyms "case.$cases"
+    printf '%s\t%s\t%s\t%s\n' "$1" "$mode" "$ours" "$2" >"case.$cases/case"
 }
 
 # perf's lines: KIND IP PLACE [ADDR PLACE]; a place is NAME+0xOFFSET or [unknown]
@@ -244,5 +243,26 @@ check 0 "R4: a return out of a call that was not seen"
 
 echo not a database >t.db
 check 2 "no database"
-echo "$passed checks passed"
-[ $passed -gt 90 ]
+python3 - "$normalize" $cases <<'EOF' || fail "the rules of normalize_calls.py"
+import contextlib, importlib.util, io, os, sys
+
+spec = importlib.util.spec_from_file_location("normalize_calls", sys.argv[1])
+normalize = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(normalize)
+cases = int(sys.argv[2])
+bad = 0
+for case in range(1, cases + 1):
+    os.chdir(f"case.{case}")
+    expected, mode, ours, what = open("case", encoding="utf-8").read().rstrip("\n").split("\t")
+    sys.argv = ["normalize_calls.py", mode, "perf", ours] + (["kallsyms"] if os.path.exists("kallsyms") else [])
+    normalize.aliases.clear()
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
+        status = normalize.main()
+    if status != int(expected):
+        print(f"{mode}: {what}: exit status {status}, expected {expected}\n{out.getvalue()}")
+        print(open("perf", encoding="utf-8").read() + ("" if mode == "rows" else open(ours, encoding="utf-8").read()))
+        bad += 1
+    os.chdir("..")
+print(f"{cases} checks, {bad} failed")
+sys.exit(bad != 0 or cases < 90)
+EOF

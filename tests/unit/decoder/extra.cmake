@@ -5,3 +5,11 @@ endforeach()
 foreach(test sideband turns model)
   target_sources(unit_decoder_${test} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/recording.c)
 endforeach()
+
+# Decodes under adverse conditions, for tests/cli/test_decode.sh.
+add_executable(decode_bad ${CMAKE_CURRENT_LIST_DIR}/decode_bad.c)
+target_link_libraries(decode_bad PRIVATE st_decoder ${CMAKE_DL_LIBS})
+if(ST_SANITIZE)
+  target_compile_definitions(decode_bad PRIVATE ST_WRAP_ALLOCATIONS)
+  target_link_options(decode_bad PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free)
+endif()

@@ -304,4 +304,24 @@ static inline void script_expect(struct script *s, const char *text)
     assert_string_equal(s->text.at, text);
 }
 
+/* A test that gets an open script as its state. */
+#define SCRIPT_TEST(name) cmocka_unit_test_setup_teardown(name, script_setup, script_teardown)
+
+static inline int script_setup(void **state)
+{
+    struct script *s = calloc(1, sizeof(*s));
+    if (!s)
+        return -1;
+    script_open(s);
+    *state = s;
+    return 0;
+}
+
+static inline int script_teardown(void **state)
+{
+    script_close(*state);
+    free(*state);
+    return 0;
+}
+
 #endif

@@ -81,8 +81,8 @@ static void take_sample_head(struct lines *lines, const char *text)
     if (sscanf(text, "PERF_RECORD_SAMPLE(IP, 0x%*x): %" SCNu64 "/%" SCNu64 ": %" SCNx64 " period: %" SCNu64,
                &pid, &tid, &ip, &period) != 4)
         fail_msg("no sample: %s", text);
-    append(lines, "", pid);
-    append(lines, "", tid);
+    append(lines, "", (uint32_t)pid); /* -1 for a task that is going away */
+    append(lines, "", (uint32_t)tid);
     append(lines, "ip", ip);
     append(lines, "period", period);
 }

@@ -1,8 +1,8 @@
-# The tests that arm triggers share a consumer of the rings and children that block.
-foreach(target unit_triggers_offcpu unit_triggers_follow unit_triggers_limits)
-  if(TARGET ${target})
-    target_sources(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/unit/triggers/watch.c
-                                     ${CMAKE_CURRENT_SOURCE_DIR}/unit/triggers/workload.c)
-    set_tests_properties(${target} PROPERTIES RUN_SERIAL TRUE)
-  endif()
+# The tests that arm triggers share a consumer of the rings, children that block, and how the two are compared.
+foreach(name offcpu idle hang chain follow limits)
+  set(target unit_triggers_${name})
+  foreach(source watch workload told)
+    target_sources(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/unit/triggers/${source}.c)
+  endforeach()
+  set_tests_properties(${target} PROPERTIES RUN_SERIAL TRUE)
 endforeach()

@@ -1,6 +1,5 @@
 /* Whose stalls are told: all threads of the target, born later too, and nobody else's. */
-#include "watch.h"
-#include "workload.h"
+#include "told.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,15 +17,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define BLOCKS "offcpu>20ms,state=blocked+sleeping"
-#define SETTLE 150
-
-#define NEEDS_BPF()                                                                                          \
-    do {                                                                                                     \
-        if (!watch_possible())                                                                               \
-            skip();                                                                                          \
-    } while (0)
 
 /* Blocks in read for 35 ms: the byte comes from a thread of the same process, whose own sleeps are idle. */
 struct blocker {
@@ -65,48 +55,13 @@ static void block_once(struct workload *w)
     close(b.ends[1]);
 }
 
-/* Fired in read: on a slow machine the C library's own locks may block as long. */
-static size_t fired_in_read(const struct watch *w, pid_t pid)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < w->records.n; i++) {
-        const struct st_stall_record *r = &w->records.at[i].r;
-
-        n += r->flags & ST_STALL_FIRED && r->syscall == SYS_read && (!pid || r->pid == (uint32_t)pid);
-    }
-    return n;
-}
-
-/* Stalls that each thread noted, and what was told of them, are the same. */
-static void assert_same(const struct workload *work, const struct watch *w, uint32_t stalls)
-{
-    assert_int_equal(work->shared->stalls, stalls);
-    assert_int_equal(fired_in_read(w, 0), stalls);
-    for (uint32_t i = 0; i < stalls; i++) {
-        const struct workload_stall *s = &work->shared->stall[i];
-        size_t told = 0;
-
-        for (size_t j = 0; j < w->records.n; j++) {
-            const struct st_stall_record *r = &w->records.at[j].r;
-
-            told += r->flags & ST_STALL_FIRED && r->tid == (uint32_t)s->tid &&
-                    r->start_ktime >= s->start_ns && r->start_ktime <= s->end_ns;
-        }
-        assert_int_equal(told, 1);
-    }
-}
-
+/* Only what blocked in read counts: on a slow machine the C library's own locks may block as long. */
 static void run(struct workload *work, workload_fn *fn, uint32_t stalls)
 {
     struct watch w;
 
-    workload_fork(work, fn);
-    watch_start(&w, BLOCKS, &work->pid, 1, NULL, NULL);
-    workload_go(work);
-    watch_collect(&w, stalls, 10000);
-    watch_collect(&w, SIZE_MAX, SETTLE);
-    assert_same(work, &w, stalls);
+    told_run(work, fn, &w, BLOCKS, stalls, stalls);
+    told_assert_each_once_in(work, &w, stalls, SYS_read);
     watch_stop(&w);
     workload_wait(work);
 }
@@ -171,10 +126,8 @@ static void test_threads_that_come_and_go(void **state)
     workload_fork(&work, churn);
     watch_start(&w, BLOCKS, &work.pid, 1, NULL, NULL);
     workload_go(&work);
-    while (!work.shared->stalls)
-        watch_collect(&w, SIZE_MAX, 50);
-    watch_collect(&w, SIZE_MAX, SETTLE);
-    assert_int_equal(watch_count(&w, work.pid, ST_STALL_FIRED, 0) >= 1, true);
+    told_collect(&w, &work, 1, 1);
+    told_assert_each_once_in(&work, &w, 1, SYS_read);
     watch_stop(&w); /* nothing lost: every thread found a slot */
     workload_wait(&work);
 }
@@ -242,9 +195,10 @@ static void test_exec_from_a_thread(void **state)
     workload_fork(&work, exec_from_thread);
     watch_start(&w, BLOCKS, &work.pid, 1, NULL, NULL);
     workload_go(&work);
-    workload_sleep_ms(350);
+    for (int i = 0; i < 500 && !told_fired(&w, 0, SYS_read); i++)
+        watch_collect(&w, w.records.n + 1, 20);
     close(fifo[1]);
-    watch_collect(&w, SIZE_MAX, SETTLE);
+    told_collect_of(&w, 0, SYS_read, 1);
     for (size_t i = 0; i < w.records.n; i++)
         if (!strcmp(w.records.at[i].r.comm, "cat") && w.records.at[i].r.syscall == SYS_read)
             r = &w.records.at[i].r;
@@ -282,8 +236,8 @@ static void test_command_is_followed_from_its_exec(void **state)
     watch_start(&w, BLOCKS, NULL, 0, NULL, &config);
     workload_sleep_ms(100); /* is ours, not the command's */
     assert_int_equal(write(held_back[1], "x", 1), 1);
-    watch_collect(&w, SIZE_MAX, 1000);
-    assert_int_equal(fired_in_read(&w, 0), 1);
+    told_collect_of(&w, 0, SYS_read, 1);
+    assert_int_equal(told_fired(&w, 0, SYS_read), 1);
     for (size_t i = 0; i < w.records.n; i++)
         assert_true(w.records.at[i].r.syscall != SYS_read || !strcmp(w.records.at[i].r.comm, "cat"));
     watch_stop(&w);
@@ -305,9 +259,12 @@ static void test_all_but_not_ourselves(void **state)
     workload_go(&work);
     workload_go(&other);
     block_once(NULL); /* this process: the one that arms */
-    watch_collect(&w, SIZE_MAX, 300);
-    assert_int_equal(watch_count(&w, work.pid, ST_STALL_FIRED, 0), 1);
-    assert_int_equal(watch_count(&w, other.pid, ST_STALL_FIRED, 0), 1);
+    for (int i = 0; i < 500 && !(told_fired(&w, work.pid, SYS_read) && told_fired(&w, other.pid, SYS_read));
+         i++)
+        watch_collect(&w, w.records.n + 1, 20);
+    watch_collect(&w, SIZE_MAX, SETTLE);
+    assert_int_equal(told_fired(&w, work.pid, SYS_read), 1);
+    assert_int_equal(told_fired(&w, other.pid, SYS_read), 1);
     for (size_t i = 0; i < w.records.n; i++) {
         assert_int_not_equal(w.records.at[i].r.pid, getpid());
         assert_int_not_equal(w.records.at[i].r.tid, 0);
@@ -365,10 +322,10 @@ static void test_cgroup_is_followed_as_processes_come_in(void **state)
     workload_go(&inside);
     workload_go(&later);
     workload_go(&outside);
-    watch_collect(&w, THREADS * EACH + 1, 10000);
-    watch_collect(&w, SIZE_MAX, SETTLE);
-    assert_int_equal(fired_in_read(&w, later.pid), 1);
-    assert_int_equal(fired_in_read(&w, inside.pid), THREADS * EACH);
+    told_collect(&w, &later, 1, 1);
+    told_collect(&w, &inside, THREADS * EACH, THREADS * EACH + 1);
+    assert_int_equal(told_fired(&w, later.pid, SYS_read), 1);
+    assert_int_equal(told_fired(&w, inside.pid, SYS_read), THREADS * EACH);
     assert_int_equal(watch_count(&w, outside.pid, 0, 0), 0);
     watch_stop(&w);
     workload_wait(&inside);
@@ -461,8 +418,8 @@ static void test_a_stepped_thread_that_blocks(void **state)
     assert_int_equal(waitpid(work.pid, &status, __WALL), work.pid);
     workload_go(&work);
     step_to_the_end(work.pid);
-    watch_collect(&w, SIZE_MAX, SETTLE);
-    assert_same(&work, &w, 5);
+    told_collect(&w, &work, 5, 5);
+    told_assert_each_once_in(&work, &w, 5, SYS_read);
     for (size_t i = 0; i < w.records.n; i++) {
         assert_int_equal(w.records.at[i].r.syscall, SYS_read);
         assert_int_equal(w.records.at[i].r.state & 0xf, 1);

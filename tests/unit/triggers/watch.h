@@ -11,6 +11,13 @@
 
 #define WATCH_CPUS 64
 
+/* At the beginning of a test that arms triggers; needs cmocka.h. */
+#define NEEDS_BPF()                                                                                          \
+    do {                                                                                                     \
+        if (!watch_possible())                                                                               \
+            skip();                                                                                          \
+    } while (0)
+
 struct watch_record {
     uint64_t sample_time; /* perf clock ns */
 

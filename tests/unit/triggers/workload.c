@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -78,6 +79,7 @@ void workload_fork(struct workload *w, workload_fn *fn)
 
 void workload_go(struct workload *w)
 {
+    w->go_ns = workload_now();
     assert_int_equal(write(w->go[1], "g", 1), 1);
 }
 
@@ -117,6 +119,20 @@ __attribute__((noinline)) void workload_read_fed(struct workload *w, int fd)
     workload_end(w, start);
 }
 
+/* Whether the thread sleeps (state S or D in /proc/PID/stat, proc(5)). */
+static bool sleeps(pid_t pid)
+{
+    char path[32], state = 0;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    f = fopen(path, "re");
+    if (!f || fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+        _exit(1);
+    fclose(f);
+    return state == 'S' || state == 'D';
+}
+
 pid_t workload_feeder(struct workload *w, int fd, int ms, int n)
 {
     pid_t pid = fork();
@@ -127,7 +143,7 @@ pid_t workload_feeder(struct workload *w, int fd, int ms, int n)
     set_priority(true);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (int i = 0; i < n; i++) {
-        while (w->shared->asked <= i)
+        while (w->shared->asked <= i || !sleeps(w->pid))
             workload_sleep_ms(1);
         workload_sleep_ms(ms);
         if (write(fd, "x", 1) != 1)

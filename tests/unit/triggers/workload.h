@@ -30,6 +30,8 @@ struct workload {
 
     int go[2]; /* pipe: a byte lets the child begin */
 
+    uint64_t go_ns; /* when it got it */
+
     struct workload_shared *shared;
 };
 
@@ -53,12 +55,12 @@ uint64_t workload_now(void);
 pid_t workload_tid(void);
 void workload_sleep_ms(int ms);
 
-/* For the child: reads a byte that comes `ms` after it is asked for, however slow the machine; notes the
- * stall. */
+/* For the child's first thread: reads a byte that comes so long after it blocked, however slow the machine;
+ * notes the stall. */
 void workload_read_fed(struct workload *w, int fd);
 
-/* A process that is not watched and writes a byte to fd `ms` milliseconds after each of `n` reads began. Its
- * pid. */
+/* A process that is not watched and writes a byte to fd `ms` milliseconds after the child's first thread
+ * sleeps in each of its `n` reads. Its pid. */
 pid_t workload_feeder(struct workload *w, int fd, int ms, int n);
 void workload_reap(pid_t pid);
 

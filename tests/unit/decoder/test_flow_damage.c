@@ -1,0 +1,168 @@
+/* Traces that are damaged, cut or come in pieces. */
+#include "flow_script.h"
+
+#include "decoder/event.h"
+
+static void a_broken_packet_costs_up_to_the_next_psb(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe, 0xff, 0xe0);
+    put_psb(s, 0x1000, 0);
+    put_tnt(s, "TN");
+    put_ip(s, ppt_tip, 0x1000);
+    size_t bad = script_size(s);
+    put_ip(s, ppt_tip, 0x1000);
+    put_tnt(s, "T");
+    put_psb(s, 0x1000, 0);
+    put_tnt(s, "TN");
+    s->trace[bad] = 0x02; /* no packet begins so */
+    s->trace[bad + 1] = 0xff;
+    script_expect(s, "on 0 1000\n"
+                     "jcc 1000 1000\n"
+                     "jcc 1000 1002 not\n"
+                     "gap 5\n"
+                     "on 0 1000\n"
+                     "jcc 1000 1000\n"
+                     "jcc 1000 1002 not\n");
+    assert_int_equal(s->counts.errors, 1);
+}
+
+static void an_empty_or_senseless_trace_is_nothing(void **state)
+{
+    struct script *s = *state;
+    struct dec_piece piece = {.bytes = s->trace, .size = 0};
+    assert_int_equal(script_run_pieces(s, &piece, 1), 0);
+    assert_int_equal(s->events.n, 0);
+    assert_int_equal(script_run_pieces(s, NULL, 0), 0);
+    memset(s->trace, 0xa5, 4096);
+    piece.size = 4096;
+    assert_int_equal(script_run_pieces(s, &piece, 1), 0);
+    assert_int_equal(s->events.n, 0);
+    assert_int_equal(s->counts.bytes, 4096);
+}
+
+/* However a trace ends, what was decoded before stays as it was. */
+static void a_trace_cut_anywhere_is_a_beginning_of_the_whole(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0x02, 0xff, 0xe0, 0x0f, 0x05, 0xe8, 0xf5, 0xff, 0xff,
+                0xff); /* jne 1004; jmp; syscall; call 1000 */
+    put_psb(s, 0x1000, 1000);
+    put_tnt(s, "TN");
+    for (int i = 0; i < 20; i++) {
+        put_tnt(s, "N");
+        put_tsc(s, 2000 + (uint64_t)i);
+        put_ip(s, ppt_tip, 0x1000);
+        put_tnt(s, "T");
+        put_ip(s, ppt_tip_pgd, 0);
+        put_mode(s, ptem_64bit);
+        put_ip(s, ppt_tip_pge, 0x1000);
+        put_psb(s, 0x1000, 3000 + (uint64_t)i);
+    }
+    assert_int_equal(script_run(s), 0);
+    char *whole = strdup(s->text.at);
+    assert_non_null(whole);
+    for (s->cut = 1; s->cut < script_size(s); s->cut++) {
+        assert_int_equal(script_run(s), 0);
+        assert_memory_equal(s->text.at, whole, strlen(s->text.at));
+    }
+    free(whole);
+}
+
+static void pieces_that_follow_on_are_one_trace(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe, 0xff, 0xe0);
+    put_psb(s, 0x1000, 0);
+    put_tnt(s, "TTTN");
+    put_ip(s, ppt_tip, 0x1000);
+    put_tnt(s, "N");
+    size_t size = script_size(s), half = size - 5; /* within the TIP */
+    struct dec_piece pieces[] = {{.bytes = s->trace, .size = half, .offset = 4096},
+                                 {.bytes = s->trace + half, .size = size - half, .offset = 4096 + half}};
+    script_expect(s, "on 0 1000\njcc 1000 1000\njcc 1000 1000\njcc 1000 1000\njcc 1000 1002 not\n"
+                     "jmp 1002 1000 ind\njcc 1000 1002 not\n");
+    char *whole = strdup(s->text.at);
+    assert_int_equal(script_run_pieces(s, pieces, 2), 0);
+    assert_string_equal(s->text.at, whole);
+    free(whole);
+}
+
+static void lost_bytes_between_pieces_are_a_gap(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe);
+    put_psb(s, 0x1000, 0);
+    put_tnt(s, "T");
+    size_t size = script_size(s);
+    struct dec_piece pieces[] = {{.bytes = s->trace, .size = size},
+                                 {.bytes = s->trace, .size = size, .offset = size + 8}};
+    assert_int_equal(script_run_pieces(s, pieces, 2), 0);
+    assert_string_equal(s->text.at, "on 0 1000\njcc 1000 1000\ngap 9\non 0 1000\njcc 1000 1000\n");
+    pieces[1].offset = size;
+    pieces[1].truncated = true;
+    assert_int_equal(script_run_pieces(s, pieces, 2), 0);
+    assert_string_equal(s->text.at, "on 0 1000\njcc 1000 1000\ngap 9\non 0 1000\njcc 1000 1000\n");
+    assert_int_equal(s->counts.errors, 0);
+}
+
+/* Snapshots of an overwritten ring: the second begins before the first ended. */
+static void snapshots_that_overlap_are_decoded_once(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe);
+    put_psb(s, 0x1000, 1000);
+    put_tnt(s, "TT");
+    size_t second = script_size(s);
+    put_psb(s, 0x1000, 2000);
+    put_tnt(s, "T");
+    size_t first_end = script_size(s);
+    put_tnt(s, "TT");
+    put_psb(s, 0x1000, 3000);
+    put_tnt(s, "N");
+    size_t size = script_size(s);
+    s->snapshot = true;
+    assert_int_equal(script_run(s), 0);
+    char *whole = strdup(s->text.at);
+    struct dec_piece pieces[] = {{.bytes = s->trace, .size = first_end},
+                                 {.bytes = s->trace + second - 1, .size = size - second + 1}};
+    assert_int_equal(script_run_pieces(s, pieces, 2), 0);
+    assert_string_equal(s->text.at, whole);
+    assert_int_equal(s->counts.bytes, size);
+    /* the second holds nothing that the first did not have */
+    pieces[0].size = size;
+    assert_int_equal(script_run_pieces(s, pieces, 2), 0);
+    assert_string_equal(s->text.at, whole);
+    /* they do not touch: a gap */
+    pieces[0].size = second;
+    pieces[1] = (struct dec_piece){.bytes = s->trace + first_end, .size = size - first_end};
+    assert_int_equal(script_run_pieces(s, pieces, 2), 0);
+    assert_string_equal(s->text.at,
+                        "on 0 1000\njcc 1000 1000\njcc 1000 1000\ngap 7\non 0 1000\njcc 1000 1002 not\n");
+    free(whole);
+}
+
+static void an_overwritten_ring_begins_with_a_gap(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe);
+    s->overwritten = true;
+    put_psb(s, 0x1000, 1234);
+    put_tnt(s, "N");
+    script_expect(s, "gap 7\non 0 1000\njcc 1000 1002 not\n");
+    assert_int_equal(s->events.at[0].time, 1234);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SCRIPT_TEST(a_broken_packet_costs_up_to_the_next_psb),
+        SCRIPT_TEST(an_empty_or_senseless_trace_is_nothing),
+        SCRIPT_TEST(a_trace_cut_anywhere_is_a_beginning_of_the_whole),
+        SCRIPT_TEST(pieces_that_follow_on_are_one_trace),
+        SCRIPT_TEST(lost_bytes_between_pieces_are_a_gap),
+        SCRIPT_TEST(snapshots_that_overlap_are_decoded_once),
+        SCRIPT_TEST(an_overwritten_ring_begins_with_a_gap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,88 @@
+/* offcpu: what user space runs over the threads that are there. */
+#ifndef ST_TRIGGERS_OFFCPU_ITER_BPF_H
+#define ST_TRIGGERS_OFFCPU_ITER_BPF_H
+
+#include "triggers/offcpu_counts.bpf.h"
+#include "triggers/offcpu_timer.bpf.h"
+
+/* A thread that is off its CPU when it begins to be watched: it counts from now. */
+static __always_inline void begin_off(struct thread *t, struct task_struct *task)
+{
+    st_u64 clock;
+
+    if (*(volatile st_u64 *)&t->off || !counts(t, task, task->__state))
+        return;
+    t->cpu = task->thread_info.cpu;
+    t->off_jiffies = bpf_jiffies64();
+    clock = switch_clock(bpf_get_current_task_btf());
+    if (clock <= task->sched_info.last_arrival) /* this run queue's clock is a little behind */
+        clock = (task->sched_info.last_arrival | ONGOING) + 1;
+    t->ktime_offset = bpf_ktime_get_ns() - clock;
+    if (__sync_val_compare_and_swap(&t->off, 0, clock) || offcpu.measure_only)
+        return;
+    if (!t->timer_ready)
+        make_timer(t);
+    arm(t, threshold_ns + ST_GRACE_NS);
+}
+
+/* Begins to watch the threads that are there already. Runs again when some of them got no timer. */
+SEC("iter/task")
+int offcpu_adopt(struct bpf_iter__task *ctx)
+{
+    struct task_struct *task = ctx->task;
+    struct thread *t;
+
+    if (!places_are_right())
+        broken_places = 1;
+    if (!task || !wanted(task))
+        return 0;
+    adopt(task);
+    t = thread_at(bpf_task_storage_get(&slots, task, NULL, 0));
+    if (!t)
+        return 0;
+    if (t->timer_missing) {
+        make_timer(t);
+        if (*(volatile st_u64 *)&t->off > RUNNING)
+            arm(t, threshold_ns + ST_GRACE_NS);
+    }
+    if (!follow.newborn && task->__state && !(task->__state & NEVER_COUNTS) && !task->on_cpu)
+        begin_off(t, task);
+    return 0;
+}
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, st_u32);
+    __type(value, struct offcpu_look);
+} look SEC(".maps");
+
+/* What is to be known of a thread whose stall was told as ongoing and still goes on. */
+SEC("iter/task")
+int offcpu_look_at(struct bpf_iter__task *ctx)
+{
+    struct task_struct *task = ctx->task;
+    struct offcpu_look *l;
+    struct pt_regs *regs;
+    struct thread *t;
+    st_u32 zero = 0;
+    long bytes;
+
+    t = task ? thread_at(bpf_task_storage_get(&slots, task, NULL, 0)) : NULL;
+    l = bpf_map_lookup_elem(&look, &zero);
+    if (!t || !l || !(t->off & ONGOING))
+        return 0;
+    regs = user_registers(task);
+    l->ip = regs->ip;
+    l->sp = regs->sp;
+    l->bp = regs->bp;
+    l->compat = !!(t->flags & ST_STALL_COMPAT);
+    copy_args(l->args, regs, l->compat);
+    bytes = bpf_get_task_stack(task, l->kstack, sizeof(l->kstack), 0);
+    l->kstack_n = bytes > 0 ? bytes / sizeof(l->kstack[0]) : 0;
+    l->seq = *(volatile st_u64 *)&t->off & ONGOING ? t->seq : 0;
+    bpf_seq_write(ctx->meta->seq, l, sizeof(*l));
+    return 0;
+}
+
+#endif

@@ -1,0 +1,147 @@
+/* offcpu: fills the records. */
+#ifndef ST_TRIGGERS_OFFCPU_RECORD_BPF_H
+#define ST_TRIGGERS_OFFCPU_RECORD_BPF_H
+
+#include "triggers/offcpu_thread.bpf.h"
+
+static __always_inline void base_record(struct st_stall_record *r, struct thread *t, st_u32 flags)
+{
+    r->magic = ST_STALL_MAGIC;
+    r->version = ST_STALL_VERSION;
+    r->kind = ST_STALL_OFFCPU;
+    r->trigger = offcpu.trigger;
+    r->flags = flags | t->flags;
+    r->threshold_ns = threshold_ns;
+    r->state = t->state;
+    r->syscall = t->syscall;
+    r->cpu = t->cpu;
+    r->next_tid = t->next_tid;
+    if (!t->state)
+        __builtin_memcpy(r->next_comm, t->next_comm, sizeof(r->next_comm));
+}
+
+static __always_inline void name_thread(struct st_stall_record *r, struct task_struct *task)
+{
+    r->pid = BPF_CORE_READ(task, tgid);
+    r->tid = BPF_CORE_READ(task, pid);
+    bpf_core_read(r->comm, sizeof(r->comm), &task->comm);
+}
+
+static __always_inline void copy_args(st_u64 *args, struct pt_regs *regs, bool compat)
+{
+    args[0] = compat ? regs->bx : regs->di;
+    args[1] = compat ? regs->cx : regs->si;
+    args[2] = regs->dx;
+    args[3] = compat ? regs->si : regs->r10;
+    args[4] = compat ? regs->di : regs->r8;
+    args[5] = compat ? regs->bp : regs->r9;
+}
+
+/* The thread's registers in user space, as they are on its kernel stack. */
+static __always_inline void copy_user_registers(struct pending *p, struct task_struct *task)
+{
+    struct pt_regs *regs;
+
+    if (task->flags & PF_KTHREAD)
+        return;
+    regs = user_registers(task);
+    p->r.ustack[0] = regs->ip;
+    p->r.ustack_n = 1;
+    p->sp = regs->sp;
+    p->bp = regs->bp;
+    if (p->r.syscall >= 0 && p->r.syscall == (st_s32)regs->orig_ax)
+        copy_args(p->r.syscall_args, regs, p->r.flags & ST_STALL_COMPAT);
+}
+
+static __always_inline bool fires(st_u64 ktime)
+{
+    return ktime >= hold_until_ktime;
+}
+
+/* `took` is by the switch clock; a stall that was told keeps the start that was told. */
+static __always_inline void fill_ended(struct pending *p, struct thread *t, struct task_struct *task,
+                                       st_u64 took, st_u64 told_start)
+{
+    struct st_stall_record *r = &p->r;
+    st_u64 ktime = bpf_ktime_get_ns() - t->back_since;
+    long bytes;
+
+    base_record(r, t, told_start ? ST_STALL_COMPLETION : fires(ktime) ? ST_STALL_FIRED : 0);
+    r->seq = told_start ? t->seq : __sync_fetch_and_add(&last_seq, 1) + 1;
+    r->start_ktime = told_start ? told_start : ktime - took;
+    r->end_ktime = ktime;
+    r->measured_ns = ktime - r->start_ktime;
+    name_thread(r, task);
+    /* Woken before the threshold: known without the stack. */
+    if (t->state && !r->waker_ctx) {
+        r->waker_ctx = t->waker_ctx;
+        r->waker_pid = t->waker >> 32;
+        r->waker_tid = (st_u32)t->waker;
+    }
+    copy_user_registers(p, task);
+    p->run_delay = task->sched_info.run_delay;
+    if (t->back_since) {
+        r->flags |= ST_STALL_STACK_LATE;
+        return;
+    }
+    bytes = bpf_get_task_stack(task, r->kstack, sizeof(r->kstack), 0);
+    r->kstack_n = bytes > 0 ? bytes / sizeof(r->kstack[0]) : 0;
+}
+
+/* How long it waited in the run queue is known once it runs: then it was woken. */
+static __always_inline void find_wake_time(struct pending *p, struct task_struct *task)
+{
+    st_u64 waited = task->sched_info.run_delay - p->run_delay;
+
+    if (!p->r.wake_ktime && p->r.state && p->r.waker_ctx && waited < p->r.measured_ns)
+        p->r.wake_ktime = p->r.end_ktime - waited;
+}
+
+/* The last part of a record: the user stack, if the thread itself is current; and out. */
+static __noinline void finish_record(struct thread *t, st_u32 slot)
+{
+    struct task_struct *task = bpf_get_current_task_btf();
+    struct pending *p = bpf_map_lookup_elem(&pending, &slot);
+
+    if (!p)
+        return;
+    if (p->r.ustack_n && (st_u64)task == t->task) {
+        struct pt_regs *regs = user_registers(task);
+
+        if (regs->ip != p->r.ustack[0] || regs->sp != p->sp)
+            p->r.flags |= ST_STALL_STACK_LATE;
+        find_wake_time(p, task);
+        if (!(p->r.flags & ST_STALL_COMPAT))
+            walk_user_stack(p);
+    }
+    write_record(OUTPUT_PENDING, slot, &p->r);
+    bpf_map_delete_elem(&pending, &slot);
+}
+
+static __always_inline void flush(struct thread *t, st_u32 slot)
+{
+    if (t->emit && __sync_lock_test_and_set(&t->emit, 0))
+        finish_record(t, slot);
+}
+
+static __always_inline struct pending *cleared_scratch(void)
+{
+    st_u32 zero = 0;
+    struct pending *p = bpf_map_lookup_elem(&scratch, &zero);
+
+    if (p)
+        bpf_probe_read_kernel(p, sizeof(*p), no_record);
+    return p;
+}
+
+static __always_inline struct pending *new_pending(st_u32 slot)
+{
+    struct pending *p = bpf_map_lookup_elem(&pending, &slot);
+
+    if (p)
+        return p;
+    bpf_map_update_elem(&pending, &slot, (void *)no_record, BPF_ANY);
+    return bpf_map_lookup_elem(&pending, &slot);
+}
+
+#endif

@@ -1,0 +1,96 @@
+/* offcpu: what is kept of each watched thread, and of all of them. */
+#ifndef ST_TRIGGERS_OFFCPU_THREAD_BPF_H
+#define ST_TRIGGERS_OFFCPU_THREAD_BPF_H
+
+#include "triggers/config.h"
+#include "triggers/kernel.h"
+
+#define CLOCK_MONOTONIC 1
+#define EBUSY           16
+#define ONGOING         1ull /* bit of thread.off: told as ongoing */
+#define RUNNING         2ull /* thread.off: not off, or not in a way that counts; 0: not seen yet */
+#define HOLD_LOOK_NS    50000000ull
+
+struct thread {
+    struct bpf_timer timer;
+
+    st_u64 off; /* clock when it left its CPU, without the lowest bit; or RUNNING, or 0 */
+
+    st_u64 task; /* kernel address; 0: the slot is free */
+
+    st_u64 off_jiffies;
+
+    st_u64 waker; /* pid << 32 | tid */
+
+    st_u32 waker_ctx; /* ST_WAKER_NONE: not woken yet */
+
+    st_u32 state;
+
+    st_s32 syscall;
+
+    st_u32 flags; /* ST_STALL_IDLE, ST_STALL_COMPAT */
+
+    st_u32 cpu;
+
+    st_u32 next_tid;
+
+    st_u32 armed; /* the timer is, or will be looked at by its callback */
+
+    st_u32 emit; /* a record in `pending` waits for the thread's user stack */
+
+    st_u32 timer_ready;
+
+    st_u32 timer_missing; /* is counted in without_timer */
+
+    st_u64 timer_tried; /* jiffies when the last try to make it failed */
+
+    st_u64 ktime_offset; /* bpf_ktime_get_ns() - clock, when the timer was armed */
+
+    st_u64 seq; /* of the record that told it as ongoing */
+
+    st_u64 back_since; /* ns that it is back already, unseen; 0: it comes back now */
+
+    st_u64 css; /* FOLLOW_CGROUP: the css_set that was looked at last, and what was found */
+
+    st_u32 member;
+
+    char next_comm[16]; /* who preempted it */
+};
+
+#include "triggers/context.bpf.h"
+#include "triggers/follow.bpf.h"
+#include "triggers/output.bpf.h"
+
+const volatile struct offcpu_config offcpu;
+
+/* The kernel allocates a timer without taking locks, so it may be done where the run queue's lock is held. */
+const volatile st_u32 make_timers_anywhere;
+
+st_u64 threshold_ns;
+st_u64 hold_until_ktime; /* nothing fires before */
+st_u32 without_timer;    /* threads for whose timer the kernel had no memory yet */
+st_u32 broken_places;    /* this kernel's per-CPU section is not as BTF tells */
+
+/* Zeros (an array of bytes: the skeleton does not know struct pending). */
+const char no_record[sizeof(struct pending)] __attribute__((aligned(8))) = {0};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, st_u32);
+    __type(value, struct hist);
+} hist SEC(".maps");
+
+/* The run queue's clock (sched_clock, ns) is up to date at sched_switch and costs three loads;
+ * bpf_ktime_get_ns() reads the clock source: more than the rest of the program. */
+static __always_inline st_u64 switch_clock(struct task_struct *running)
+{
+    return run_queue(running)->clock & ~ONGOING;
+}
+
+static __always_inline struct thread *thread_at(const st_u32 *slot)
+{
+    return slot ? bpf_map_lookup_elem(&threads, slot) : NULL;
+}
+
+#endif
