@@ -121,12 +121,22 @@ static void lay_out(struct bench *b)
         add_space(b, b->sb->processes.at[i]->space, pt_asid_no_cr3);
 }
 
-/* From a PSB to the next error or the end. Negative: that. */
+enum { BLOCKS = 1 << 16 };
+
+/* From a PSB to the next error or the end. Negative: that. libipt may go round without end behind a
+ * retpoline, whose return it leaves on its stack: where BLOCKS of them use no trace, that is an error too. */
 static int decode_on(struct bench *b, struct pt_block_decoder *decoder, int status)
 {
-    struct pt_block block;
+    struct pt_block block = {0};
     struct pt_event event;
-    for (;;) {
+    uint64_t last = 0, offset = 1;
+    for (uint64_t i = 1;; i++) {
+        if (i % BLOCKS == 0) {
+            pt_blk_get_offset(decoder, &offset);
+            if (offset == last)
+                return -pte_bad_query;
+            last = offset;
+        }
         while (status & pts_event_pending) {
             status = pt_blk_event(decoder, &event, sizeof(event));
             if (status < 0)
@@ -164,6 +174,7 @@ static void each_run(struct bench *b, bool to_vote)
             struct pt_config config;
             configure(&config, &b->sb->pt, &runs.at[j]);
             config.flags.variant.block.end_on_call = 1;
+            config.flags.variant.block.end_on_jump = 1; /* else it may go round inside */
             if (to_vote)
                 collect_votes(b, (uint32_t)i, &config);
             else
