@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 CC ?= cc
 CTEST_ARGS ?=
 
-.PHONY: all deps test test-deps sanitize demo bench fuzz ptvm-test install format clean
+.PHONY: all deps test test-deps demo-deps sanitize demo bench fuzz ptvm-test install format clean
 
 all: $(BUILD)/build.ninja
 	cmake --build $(BUILD) -j $(JOBS)
@@ -31,7 +31,10 @@ $(BUILD)/sanitize/build.ninja: | test-deps
 	cmake -S . -B $(BUILD)/sanitize -G Ninja -DST_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug \
 	    -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++
 
-demo: test-deps all
+demo-deps:
+	@tools/deps.sh build demo
+
+demo: demo-deps all
 	@BUILD=$(BUILD) tests/demo.sh
 
 # ONLY="FIGURE..." measures these alone.

@@ -19,6 +19,7 @@ static const struct st_command commands[] = {
     {"view", st_cmd_view, "TRACE.db", "the timeline (text when stdout is no terminal)"},
     {"query", st_cmd_query, "TRACE.db SQL", "SQL on the trace database"},
     {"report", st_cmd_report, "TRACE.db [NAME]", "ready-made answers; with no name: why did it stall"},
+    {"export", st_cmd_export, "TRACE.db --to FORMAT", "perfetto, chrome, folded, speedscope, svg or html"},
     {"doctor", st_cmd_doctor, "[--json]", "what this machine can record, and what to do about the rest"},
 };
 

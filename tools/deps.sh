@@ -1,19 +1,21 @@
 #!/bin/sh
-# deps.sh build|test...: installs the Debian packages that building (or testing) needs and that are missing.
+# deps.sh build|demo|test...: installs the Debian packages that building, the demo or the tests need and that are missing.
 # Without root it prints the command to run and ends with status 1.
 set -eu
 
 build="gcc g++ clang llvm bpftool cmake ninja-build pkg-config libipt-dev libbpf-dev libelf-dev libdw-dev libsqlite3-dev
 libzydis-dev libncurses-dev libzstd-dev libcmocka-dev libiberty-dev uthash-dev libseccomp-dev zlib1g-dev"
-test="linux-perf libclang-rt-14-dev clang-format iperf3 iproute2 socat bpftrace tmux sqlite3 python3 git strace procps util-linux
-man-db jq"
+demo="linux-perf procps util-linux"
+test="$demo libclang-rt-14-dev clang-format iperf3 iproute2 socat bpftrace tmux sqlite3 python3 git strace
+man-db jq time chromium python3-protobuf"
 
 wanted=""
 for group in "$@"; do
     case $group in
     build) wanted="$wanted $build" ;;
+    demo) wanted="$wanted $demo" ;;
     test) wanted="$wanted $test" ;;
-    *) echo "deps.sh: no group '$group' (build, test)" >&2; exit 2 ;;
+    *) echo "deps.sh: no group '$group' (build, demo, test)" >&2; exit 2 ;;
     esac
 done
 

@@ -1,4 +1,4 @@
--- The trace database, version 1. Every table and column is documented in docs/schema.md.
+-- The trace database, version 2. Every table and column is documented in docs/schema.md.
 -- Times are integer nanoseconds of the perf clock since meta.origin_perf_ns.
 
 CREATE TABLE meta (
@@ -166,3 +166,23 @@ LEFT JOIN thread t ON t.id = l.thread_id;
 
 CREATE VIEW gaps AS
 SELECT id, thread_id, cpu, start_ns, end_ns, reason, detail FROM gap;
+
+-- For viewers: what each thread holds, and its calls at every zoom (docs/schema.md, Tiles).
+CREATE TABLE summary (
+    thread_id INTEGER PRIMARY KEY REFERENCES thread (id),
+    calls INTEGER NOT NULL,
+    depths INTEGER NOT NULL,
+    start_ns INTEGER,
+    end_ns INTEGER,
+    first_level INTEGER,
+    last_level INTEGER
+);
+
+CREATE TABLE tile (
+    thread_id INTEGER NOT NULL REFERENCES thread (id),
+    level INTEGER NOT NULL,
+    depth INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (thread_id, level, depth, number)
+) WITHOUT ROWID;

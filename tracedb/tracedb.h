@@ -11,7 +11,7 @@
 
 /* PRAGMA user_version. Rises with every change that an existing query could notice; docs/schema.md has the
  * changelog. */
-#define TDB_VERSION 1
+#define TDB_VERSION 2
 
 /* "stlt": PRAGMA application_id, by which a trace database is told from others. */
 #define TDB_APPLICATION_ID 0x73746c74
@@ -81,8 +81,8 @@ int tdb_set_meta_number(struct tdb_writer *w, const char *key, int64_t value, st
 /* The connection, for statements that complete rows at the end. */
 sqlite3 *tdb_writer_db(struct tdb_writer *w);
 
-/* Builds the indexes, syncs, renames to the name (replacing only with `replace`). Frees the writer whatever
- * happens; on error nothing stands under the name. */
+/* Builds the indexes and the summaries (tracedb/tiles.h), syncs, renames to the name (replacing only with
+ * `replace`). Frees the writer whatever happens; on error nothing stands under the name. */
 int tdb_writer_commit(struct tdb_writer *w, bool replace, struct st_error *err);
 
 /* Drops everything. NULL is allowed. */

@@ -1,4 +1,5 @@
 /* Writes a trace database beside its name; it appears whole. */
+#include "tracedb/tiles.h"
 #include "tracedb/tracedb.h"
 
 #include "base/outfile.h"
@@ -214,6 +215,8 @@ int tdb_writer_commit(struct tdb_writer *w, bool replace, struct st_error *err)
 
     finalize(w);
     rc = run(w, tdb_indexes_sql, "building the indexes", err);
+    if (!rc)
+        rc = tdb_build_tiles(w->db, err);
     if (!rc)
         rc = run(w, "PRAGMA analysis_limit = 1000; ANALYZE", "analysing the tables", err);
     if (!rc)

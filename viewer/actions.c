@@ -52,7 +52,7 @@ static int track_of(const struct vw_view *v, int64_t thread_id)
 
 static void show_row(struct vw_view *v, int row)
 {
-    int rows = v->screen->height - 3 - VW_DETAIL_ROWS - 1;
+    int rows = vw_track_area(v);
 
     if (rows < 1)
         rows = 1;
@@ -79,50 +79,42 @@ void vw_view_select(struct vw_view *v, const struct vw_found *found)
     show_row(v, vw_track_row(v, v->thread) + 1 + found->call.depth);
 }
 
-/* Selects what the condition finds; says so when it finds nothing. */
-static int select_by(struct vw_view *v, const char *condition, int64_t a, int64_t b, const char *nothing,
-                     struct st_error *err)
+/* Selects what was found (rc > 0); says so when nothing was. */
+static int select_found(struct vw_view *v, int rc, const struct vw_found *found, const char *nothing)
 {
-    struct vw_found found;
-    int rc = vw_find_call(v->trace, condition, a, b, NULL, &found, err);
-
     if (rc > 0)
-        vw_view_select(v, &found);
+        vw_view_select(v, found);
     else if (!rc && nothing)
         message(v, nothing);
     return rc < 0 ? rc : 0;
 }
 
-/* The first call of the selected track in the window, or the one that is open there. */
+/* The outermost call of the selected track where the window begins, or the first one behind that. */
 static int select_first(struct vw_view *v, struct st_error *err)
 {
     struct vw_thread *t = track(v);
+    struct vw_found found;
     int rc;
 
     v->selected = false;
     if (!t)
         return 0;
-    rc = select_by(v, "c.thread_id = ?1 AND c.start_ns >= ?2 AND c.depth = 0 ORDER BY c.start_ns, c.id",
-                   t->id, v->window.from, NULL, err);
-    if (!rc && !v->selected)
-        rc = select_by(v, "c.thread_id = ?1 AND c.depth = 0 ORDER BY c.start_ns DESC, c.id DESC", t->id, 0,
-                       NULL, err);
-    return rc;
+    rc = vw_find_open(v->trace, t->id, v->window.from + 1, 0, &found, err);
+    if (!rc)
+        rc = vw_find_from(v->trace, t->id, v->window.from, &found, err);
+    if (!rc)
+        rc = vw_find_open(v->trace, t->id, v->trace->end, 0, &found, err);
+    return select_found(v, rc, &found, NULL);
 }
 
 static int move_sibling(struct vw_view *v, bool forward, struct st_error *err)
 {
-    char condition[256];
+    struct vw_found found;
 
     if (!v->selected)
         return select_first(v, err);
-    snprintf(condition, sizeof(condition),
-             "c.thread_id = %lld AND c.depth = %d AND (c.start_ns, c.id) %c (?1, ?2) ORDER BY c.start_ns %s, "
-             "c.id %s",
-             (long long)v->found.thread_id, v->found.call.depth, forward ? '>' : '<',
-             forward ? "ASC" : "DESC", forward ? "ASC" : "DESC");
-    return select_by(v, condition, v->found.call.start, v->found.call.id,
-                     forward ? "no later call of this depth" : "no earlier call of this depth", err);
+    return select_found(v, vw_find_neighbour(v->trace, &v->found, forward, &found, err), &found,
+                        forward ? "no later call of this depth" : "no earlier call of this depth");
 }
 
 static int move_track(struct vw_view *v, int step, struct st_error *err)
@@ -138,23 +130,48 @@ static int move_track(struct vw_view *v, int step, struct st_error *err)
 
 static int move_down(struct vw_view *v, struct st_error *err)
 {
-    int64_t before = v->found.call.id;
+    struct vw_found found;
     int rc;
 
     if (!v->selected)
         return select_first(v, err);
-    rc = select_by(v, "c.parent_id = ?1 AND c.start_ns + c.duration_ns >= ?2 ORDER BY c.start_ns, c.id",
-                   before, v->window.from, NULL, err);
-    if (!rc && v->found.call.id == before && v->thread + 1 < v->trace->nthreads)
-        rc = move_track(v, 1, err);
-    return rc;
+    rc = vw_find_child_from(v->trace, &v->found, v->window.from, &found, err);
+    if (!rc && v->thread + 1 < v->trace->nthreads)
+        return move_track(v, 1, err);
+    return select_found(v, rc, &found, NULL);
 }
 
 static int move_up(struct vw_view *v, struct st_error *err)
 {
+    struct vw_found found;
+
     if (v->selected && v->found.call.parent_id)
-        return select_by(v, "c.id = ?1", v->found.call.parent_id, 0, NULL, err);
+        return select_found(v, vw_find_id(v->trace, v->found.call.parent_id, &found, err), &found, NULL);
     return v->thread > 0 ? move_track(v, -1, err) : 0;
+}
+
+static int go_parent(struct vw_view *v, struct st_error *err)
+{
+    struct vw_found found;
+
+    if (!v->selected) {
+        message(v, "no call is selected");
+        return 0;
+    }
+    return select_found(v, vw_find_id(v->trace, v->found.call.parent_id, &found, err), &found,
+                        "it has no caller in the trace");
+}
+
+static int go_longest(struct vw_view *v, struct st_error *err)
+{
+    struct vw_found found;
+
+    if (!v->selected) {
+        message(v, "no call is selected");
+        return 0;
+    }
+    return select_found(v, vw_find_longest_child(v->trace, track(v), &v->found, &found, err), &found,
+                        "it makes no call");
 }
 
 static void zoom(struct vw_view *v, double factor)
@@ -196,6 +213,7 @@ static int go_stall(struct vw_view *v, struct st_error *err)
 {
     const struct vw_trace *t = v->trace;
     int64_t length = t->stall_end - t->stall_start;
+    struct vw_found found;
     int rc;
 
     if (!t->stall_id) {
@@ -204,14 +222,11 @@ static int go_stall(struct vw_view *v, struct st_error *err)
     }
     vw_view_remember(v);
     vw_view_window(v, t->stall_start - length / 2, t->stall_end + length / 4);
-    v->thread = 0;
+    v->thread = track_of(v, t->stall_thread);
     v->selected = false;
-    /* The innermost call that was open when it began. */
-    rc = select_by(v,
-                   "c.thread_id = ?1 AND c.start_ns <= ?2 AND c.start_ns + c.duration_ns >= ?2 ORDER BY "
-                   "c.depth DESC, c.start_ns DESC",
-                   t->nthreads ? t->threads[0].id : 0, t->stall_start, "the stalled thread has no call there",
-                   err);
+    rc = t->nthreads ? vw_find_open(v->trace, t->threads[v->thread].id, t->stall_start + 1, -1, &found, err)
+                     : 0;
+    rc = select_found(v, rc, &found, "the stalled thread has no call there");
     show_row(v, vw_track_row(v, v->thread));
     return rc;
 }
@@ -253,32 +268,38 @@ static int go_gap(struct vw_view *v, bool forward, struct st_error *err)
     return 0;
 }
 
-static int find_pattern(struct vw_view *v, bool forward, int64_t start, int64_t id, struct vw_found *found,
-                        struct st_error *err)
+/* Where a search begins that has no selection: the first call of the track in the window. */
+static int search_start(struct vw_view *v, int64_t *id, struct st_error *err)
 {
-    char condition[192];
+    struct vw_found found;
+    int rc;
 
-    snprintf(
-        condition, sizeof(condition),
-        "(c.start_ns, c.id) %c (?1, ?2) AND instr(lower(s.name), lower(?3)) ORDER BY c.start_ns %s, c.id %s",
-        forward ? '>' : '<', forward ? "ASC" : "DESC", forward ? "ASC" : "DESC");
-    return vw_find_call(v->trace, condition, start, id, v->pattern, found, err);
+    *id = 0;
+    if (v->selected) {
+        *id = v->found.call.id;
+        return 0;
+    }
+    rc = track(v) ? vw_find_from(v->trace, track(v)->id, v->window.from, &found, err) : 0;
+    if (rc > 0)
+        *id = found.call.id - 1;
+    return rc < 0 ? rc : 0;
 }
 
 static int search(struct vw_view *v, bool forward, struct st_error *err)
 {
-    int64_t start = v->selected ? v->found.call.start : v->window.from,
-            id = v->selected ? v->found.call.id : 0;
     struct vw_found found;
+    int64_t id;
     int rc;
 
     if (!v->pattern[0]) {
         message(v, "nothing was searched yet: / starts");
         return 0;
     }
-    rc = find_pattern(v, forward, start, id, &found, err);
+    rc = search_start(v, &id, err);
+    if (!rc)
+        rc = vw_find_pattern(v->trace, v->pattern, id, forward, &found, err);
     if (!rc) {
-        rc = find_pattern(v, forward, forward ? INT64_MIN : INT64_MAX, 0, &found, err);
+        rc = vw_find_pattern(v->trace, v->pattern, forward ? 0 : INT64_MAX, forward, &found, err);
         if (rc > 0)
             message(v, forward ? "search went on at the start" : "search went on at the end");
     }
@@ -291,7 +312,7 @@ static int search(struct vw_view *v, bool forward, struct st_error *err)
 
 static void scroll_page(struct vw_view *v, int direction)
 {
-    int last = v->trace->nthreads ? vw_track_row(v, v->trace->nthreads - 1) : 0;
+    int last = vw_all_rows(v) - 1;
 
     v->top += direction * (v->screen->height / 2);
     if (v->top > last)
@@ -332,6 +353,59 @@ static int toggle_collapse(struct vw_view *v)
     return 0;
 }
 
+/* All others closed when any is open, else all open. */
+static int collapse_others(struct vw_view *v)
+{
+    bool any = false;
+
+    for (int i = 0; i < v->trace->nthreads; i++)
+        any |= i != v->thread && !v->trace->threads[i].collapsed;
+    for (int i = 0; i < v->trace->nthreads; i++)
+        if (i != v->thread)
+            v->trace->threads[i].collapsed = any;
+    v->top = 0;
+    show_row(v, vw_track_row(v, v->thread));
+    return 0;
+}
+
+/* Pinned tracks stand above the others, in the order of their pinning; one that is let go becomes the first
+ * behind them. */
+static int toggle_pin(struct vw_view *v)
+{
+    struct vw_thread *list = v->trace->threads, moved;
+    int to = 0;
+
+    if (!track(v))
+        return 0;
+    moved = *track(v);
+    memmove(list + v->thread, list + v->thread + 1,
+            sizeof(*list) * (size_t)(v->trace->nthreads - v->thread - 1));
+    while (to < v->trace->nthreads - 1 && list[to].pinned)
+        to++;
+    memmove(list + to + 1, list + to, sizeof(*list) * (size_t)(v->trace->nthreads - 1 - to));
+    moved.pinned = !moved.pinned;
+    list[to] = moved;
+    v->thread = to;
+    show_row(v, vw_track_row(v, to));
+    return 0;
+}
+
+static int measure(struct vw_view *v)
+{
+    int64_t here = v->selected ? v->found.call.start : v->window.from;
+    char length[32];
+
+    if (v->measure_from < 0) {
+        v->measure_from = here;
+        return 0;
+    }
+    snprintf(v->message, sizeof(v->message), "measured %s (%lld ns)",
+             st_format_duration(here - v->measure_from, length, sizeof(length)),
+             (long long)(here - v->measure_from));
+    v->measure_from = -1;
+    return 0;
+}
+
 static int show_all(struct vw_view *v)
 {
     vw_view_remember(v);
@@ -366,11 +440,9 @@ static int move_request(struct vw_view *v, enum vw_request request, struct st_er
     case VW_REQ_STALL:
         return go_stall(v, err);
     case VW_REQ_LONGEST_CHILD:
-        return select_by(v, "c.parent_id = ?1 ORDER BY c.duration_ns DESC, c.id",
-                         v->selected ? v->found.call.id : -1, 0, "it makes no call", err);
+        return go_longest(v, err);
     case VW_REQ_PARENT:
-        return select_by(v, "c.id = ?1", v->selected ? v->found.call.parent_id : -1, 0,
-                         "it has no caller in the trace", err);
+        return go_parent(v, err);
     default:
         return 0;
     }
@@ -417,6 +489,27 @@ int vw_view_request(struct vw_view *v, enum vw_request request, struct st_error 
         return start_typing(v, VW_MODE_GO_MARK);
     case VW_REQ_COLLAPSE:
         return toggle_collapse(v);
+    case VW_REQ_COLLAPSE_OTHERS:
+        return collapse_others(v);
+    case VW_REQ_PIN:
+        return toggle_pin(v);
+    case VW_REQ_FOLLOW:
+        v->follow = v->follow || !v->selected ? 0 : v->found.call.symbol_id;
+        return 0;
+    case VW_REQ_MEASURE:
+        return measure(v);
+    case VW_REQ_DETAILS:
+        v->details = !v->details;
+        return 0;
+    case VW_REQ_SQL:
+        return start_typing(v, VW_MODE_SQL);
+    case VW_REQ_LIST_FUNCTIONS:
+    case VW_REQ_LIST_CALLS:
+    case VW_REQ_LIST_HITS:
+    case VW_REQ_LIST_STALLS:
+    case VW_REQ_LIST_GAPS:
+    case VW_REQ_LIST_MARKS:
+        return vw_open_list(v, request, err);
     case VW_REQ_KERNEL:
         v->hide_kernel = !v->hide_kernel;
         return 0;
@@ -434,6 +527,7 @@ void vw_view_init(struct vw_view *v, struct vw_trace *trace, struct vw_screen *s
     v->trace = trace;
     v->screen = screen;
     v->last_mark = -1;
+    v->measure_from = -1;
     for (int i = 0; i < VW_MARKS; i++)
         v->marks[i] = -1;
     v->window = (struct vw_window){trace->start, trace->end};
@@ -442,4 +536,22 @@ void vw_view_init(struct vw_view *v, struct vw_trace *trace, struct vw_screen *s
         v->nhistory = 0;
         v->message[0] = '\0';
     }
+}
+
+void vw_view_free(struct vw_view *v)
+{
+    vw_list_free(&v->list);
+}
+
+void vw_view_go(struct vw_view *v, int64_t thread_id, int64_t time)
+{
+    int64_t span = v->window.to - v->window.from;
+
+    vw_view_remember(v);
+    if (thread_id && track_of(v, thread_id) != v->thread) {
+        v->thread = track_of(v, thread_id);
+        v->selected = false;
+    }
+    show_row(v, vw_track_row(v, v->thread));
+    vw_view_window(v, time - span / 3, time - span / 3 + span);
 }

@@ -2,16 +2,28 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/safetext.h"
+#include "base/vec.h"
 #include "tracedb/tracedb.h"
 #include "viewer/commands.h"
 #include "viewer/format.h"
 #include "viewer/functions.h"
 
+#include <errno.h>
 #include <locale.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+/* --param NAME=VALUE. */
+struct parameter {
+    const char *text; /* all of it */
+
+    size_t name_len;
+
+    bool used;
+};
 
 struct query {
     enum vw_format format;
@@ -24,13 +36,18 @@ struct query {
 
     char *from_stdin; /* owned */
 
+    ST_VEC(struct parameter) parameters;
+
     struct timespec deadline;
 };
 
-static const char schema_sql[] = "SELECT m.name AS \"table or view\", group_concat(p.name, ', ') AS columns "
-                                 "FROM sqlite_schema m, pragma_table_info(m.name) p "
-                                 "WHERE m.type IN ('view', 'table') AND m.name NOT LIKE 'sqlite_%' GROUP BY "
-                                 "m.name ORDER BY m.type DESC, m.name";
+static const char schema_sql[] =
+    "SELECT * FROM (SELECT m.name AS \"table or view\", group_concat(p.name, ', ') AS columns "
+    "FROM sqlite_schema m, pragma_table_info(m.name) p "
+    "WHERE m.type IN ('view', 'table') AND m.name NOT LIKE 'sqlite_%' GROUP BY m.name ORDER BY m.type DESC, "
+    "m.name) "
+    "UNION ALL SELECT 'functions', 'duration(NS), percentile(X, P), bucket(X), histogram(X), bar(X, MOST, "
+    "WIDTH)'";
 
 static sqlite3 *running; /* for the signal handler; sqlite3_interrupt may be called from one */
 
@@ -63,14 +80,6 @@ static void set_deadline(struct query *q, sqlite3 *db)
     sqlite3_progress_handler(db, 10000, past_deadline, q);
 }
 
-/* ATTACH would let a statement create files; the rest that writes is refused because the database is open
- * read-only. */
-static int authorize(void *ctx, int action, const char *a, const char *b, const char *c, const char *d)
-{
-    (void)ctx, (void)a, (void)b, (void)c, (void)d;
-    return action == SQLITE_ATTACH || action == SQLITE_DETACH ? SQLITE_DENY : SQLITE_OK;
-}
-
 /* The line of the SQL that holds the place, with a caret under it. */
 static int sql_error(sqlite3 *db, const char *sql, struct st_error *err)
 {
@@ -92,30 +101,102 @@ static int sql_error(sqlite3 *db, const char *sql, struct st_error *err)
     return st_hint(err, "%*s^", vw_text_width(shown), "");
 }
 
+static int add_parameter(void *to, const char *text, struct st_error *err)
+{
+    struct query *q = to;
+    const char *equals;
+
+    text += *text == ':' || *text == '@' || *text == '$' || *text == '?';
+    equals = strchr(text, '=');
+    if (!equals || equals == text)
+        return st_fail(err, ST_EUSAGE, "--param: '%s' is not NAME=VALUE", text);
+    return st_vec_push(&q->parameters, (struct parameter){text, (size_t)(equals - text), false})
+               ? st_nomem(err, "the parameters")
+               : 0;
+}
+
+/* NULL, an integer, a number, or else text. */
+static int bind_value(sqlite3_stmt *stmt, int i, const char *value)
+{
+    char *end;
+    long long integer;
+    double number;
+
+    if (!strcmp(value, "NULL"))
+        return sqlite3_bind_null(stmt, i);
+    errno = 0;
+    integer = strtoll(value, &end, 10);
+    if (end != value && !*end && !errno)
+        return sqlite3_bind_int64(stmt, i, integer);
+    number = strtod(value, &end);
+    if (end != value && !*end)
+        return sqlite3_bind_double(stmt, i, number);
+    return sqlite3_bind_text(stmt, i, value, -1, SQLITE_STATIC);
+}
+
+static int bind_parameters(sqlite3_stmt *stmt, struct query *q, struct st_error *err)
+{
+    for (int i = 1; i <= sqlite3_bind_parameter_count(stmt); i++) {
+        const char *name = sqlite3_bind_parameter_name(stmt, i);
+        struct parameter *found = NULL;
+        char number[16];
+
+        snprintf(number, sizeof(number), "%d", i);
+        name = name ? name + 1 : number;
+        for (size_t k = 0; k < q->parameters.n; k++)
+            if (strlen(name) == q->parameters.at[k].name_len &&
+                !strncmp(name, q->parameters.at[k].text, q->parameters.at[k].name_len))
+                found = &q->parameters.at[k];
+        if (!found)
+            return st_fail(err, ST_EUSAGE,
+                           "the SQL has a parameter '%s': give it with --param %s=VALUE (NULL for none)",
+                           name, name);
+        found->used = true;
+        if (bind_value(stmt, i, found->text + found->name_len + 1))
+            return st_fail(err, ST_EFAIL, "SQL: %s", sqlite3_errmsg(sqlite3_db_handle(stmt)));
+    }
+    return 0;
+}
+
+static int run_statement(sqlite3_stmt *stmt, struct query *q, struct st_error *err)
+{
+    long rows;
+    int rc;
+
+    if (!sqlite3_stmt_readonly(stmt))
+        return st_fail(err, ST_EFAIL, "a trace database is opened read-only: this statement would change it");
+    rc = bind_parameters(stmt, q, err);
+    if (rc)
+        return rc;
+    rows = vw_print_rows(stmt, q->format, VW_NANOSECONDS, stdout, vw_terminal_width(stdout), err);
+    return rows < 0 ? (int)rows : 0;
+}
+
 static int run_statements(sqlite3 *db, struct query *q, struct st_error *err)
 {
     const char *sql = q->sql;
     bool any = false;
+    int rc = 0;
 
-    while (*sql) {
+    while (!rc && *sql) {
         sqlite3_stmt *stmt;
         const char *rest;
-        long rows = 0;
 
         if (sqlite3_prepare_v2(db, sql, -1, &stmt, &rest))
             return sql_error(db, sql, err);
-        if (stmt && !sqlite3_stmt_readonly(stmt))
-            rows = st_fail(err, ST_EFAIL,
-                           "a trace database is opened read-only: this statement would change it");
-        else if (stmt)
-            rows = vw_print_rows(stmt, q->format, stdout, vw_terminal_width(stdout), err);
+        if (stmt)
+            rc = run_statement(stmt, q, err);
         any |= stmt != NULL;
         sqlite3_finalize(stmt);
-        if (rows < 0)
-            return (int)rows;
         sql = rest;
     }
-    return any ? 0 : st_fail(err, ST_EUSAGE, "which SQL? There is no statement in it");
+    for (size_t i = 0; !rc && i < q->parameters.n; i++)
+        if (!q->parameters.at[i].used)
+            rc = st_fail(err, ST_EUSAGE, "the SQL has no parameter '%.*s'", (int)q->parameters.at[i].name_len,
+                         q->parameters.at[i].text);
+    if (!rc && !any)
+        return st_fail(err, ST_EUSAGE, "which SQL? There is no statement in it");
+    return rc;
 }
 
 static int read_stdin(struct query *q, struct st_error *err)
@@ -138,6 +219,8 @@ static int parse(int argc, char **argv, struct query *q, struct st_error *err)
         {"format", 'f', "FORMAT", ST_OPT_CALL, &q->format, "table (default), csv or json", 0, 0,
          vw_parse_format, false},
         {"timeout", 't', "DUR", ST_OPT_DURATION, &q->timeout_ns, "give up after so long", 0, 0, NULL, false},
+        {"param", 'p', "NAME=VALUE", ST_OPT_CALL, q, "the value of :NAME in the SQL (may be repeated)", 0, 0,
+         add_parameter, false},
         {"schema", 0, NULL, ST_OPT_FLAG, &q->schema, "list the tables, views and their columns", 0, 0, NULL,
          false},
         {0}};
@@ -172,7 +255,7 @@ static int run(const char *path, struct query *q, struct st_error *err)
     if (rc)
         return rc;
     rc = vw_add_functions(db, err);
-    sqlite3_set_authorizer(db, authorize, NULL);
+    vw_deny_attach(db);
     if (q->timeout_ns)
         set_deadline(q, db);
     running = db;
@@ -195,5 +278,6 @@ int st_cmd_query(int argc, char **argv)
     rc = first > 0 ? run(argv[first], &q, &err) : first;
 
     free(q.from_stdin);
+    st_vec_free(&q.parameters);
     return rc < 0 ? st_log_error("query", &err) : 0;
 }

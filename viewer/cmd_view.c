@@ -1,7 +1,6 @@
 /* stalltrap view: the timeline on a terminal, as text on a pipe, or driven by a script of keys. */
 #include "base/log.h"
 #include "base/opt.h"
-#include "base/outfile.h"
 #include "base/units.h"
 #include "viewer/commands.h"
 #include "viewer/format.h"
@@ -13,10 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 struct view_options {
     const char *screen, *keys;
+
+    const char *frames; /* where the times of the frames go; NULL: they are not drawn */
 
     int width, height;
 
@@ -36,6 +38,61 @@ static int parse_size(void *to, const char *text, struct st_error *err)
     return 0;
 }
 
+static int64_t now_ns(clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* When a frame was asked for. */
+struct since {
+    int64_t wall, cpu;
+};
+
+static struct since since_now(void)
+{
+    return (struct since){now_ns(CLOCK_MONOTONIC), now_ns(CLOCK_PROCESS_CPUTIME_ID)};
+}
+
+static void tell_frame(FILE *out, int len, const char *key, struct since asked)
+{
+    struct since now = since_now();
+
+    fprintf(out, "%lld %lld %.*s\n", (long long)(now.wall - asked.wall), (long long)(now.cpu - asked.cpu),
+            len, key);
+}
+
+/* Plays the keys and draws a frame after each; writes a line a frame: nanoseconds from key to drawn,
+ * nanoseconds of CPU time meanwhile, the key. */
+static int time_frames(struct vw_view *v, const char *keys, const char *path, struct since asked,
+                       struct st_error *err)
+{
+    FILE *out = fopen(path, "w");
+    int rc;
+
+    if (!out)
+        return st_fail_errno(err, ST_EFAIL, "cannot write '%s'", path);
+    rc = vw_draw(v, err);
+    tell_frame(out, 4, "open", asked);
+    while (!rc && *keys && !v->quit) {
+        const char *text = keys;
+        uint32_t key;
+
+        rc = vw_script_key(&keys, &key, err);
+        asked = since_now();
+        if (!rc)
+            rc = vw_view_key(v, key, err);
+        if (!rc)
+            rc = vw_draw(v, err);
+        tell_frame(out, (int)(keys - text), text, asked);
+    }
+    if (fclose(out) && !rc)
+        rc = st_fail_errno(err, ST_EFAIL, "cannot write '%s'", path);
+    return rc;
+}
+
 static int play_keys(struct vw_view *v, const char *keys, struct st_error *err)
 {
     int rc = 0;
@@ -52,33 +109,15 @@ static int play_keys(struct vw_view *v, const char *keys, struct st_error *err)
 
 static int save_screen(const struct vw_screen *s, const char *path, struct st_error *err)
 {
-    struct st_outfile out;
-    FILE *f;
-    int rc;
-
-    if (!strcmp(path, "-")) {
-        vw_screen_print(s, stdout);
-        return fflush(stdout) ? st_fail_errno(err, ST_EFAIL, "cannot write the screen") : 0;
-    }
-    rc = st_outfile_open(&out, path, err);
-    if (rc)
-        return rc;
-    f = fdopen(dup(out.fd), "w");
-    if (!f) {
-        st_outfile_abort(&out);
-        return st_fail_errno(err, ST_EFAIL, "cannot write '%s'", path);
-    }
-    vw_screen_print(s, f);
-    if (fclose(f)) {
-        st_outfile_abort(&out);
-        return st_fail_errno(err, ST_EFAIL, "cannot write '%s'", path);
-    }
-    return st_outfile_commit(&out, true, err);
+    if (strcmp(path, "-") != 0)
+        return vw_save_screen(s, path, err);
+    vw_screen_print(s, stdout);
+    return fflush(stdout) ? st_fail_errno(err, ST_EFAIL, "cannot write the screen") : 0;
 }
 
 /* Without a terminal: the keys are played, the last frame is the result. */
 static int run_headless(struct vw_trace *trace, const struct view_options *o, struct vw_screen *screen,
-                        struct st_error *err)
+                        struct since opened, struct st_error *err)
 {
     struct vw_view view;
     int rc;
@@ -87,9 +126,13 @@ static int run_headless(struct vw_trace *trace, const struct view_options *o, st
     if (rc)
         return rc;
     vw_view_init(&view, trace, screen);
-    rc = play_keys(&view, o->keys ? o->keys : "", err);
+    if (o->frames)
+        rc = time_frames(&view, o->keys ? o->keys : "", o->frames, opened, err);
+    else
+        rc = play_keys(&view, o->keys ? o->keys : "", err);
     if (!rc)
         rc = vw_draw(&view, err);
+    vw_view_free(&view);
     return rc ? rc : save_screen(screen, o->screen ? o->screen : "-", err);
 }
 
@@ -103,7 +146,10 @@ static int run_terminal(struct vw_trace *trace, const struct view_options *o, st
         return rc;
     vw_view_init(&view, trace, screen);
     rc = play_keys(&view, o->keys ? o->keys : "", err);
-    return rc ? rc : vw_terminal_run(&view, err);
+    if (!rc)
+        rc = vw_terminal_run(&view, err);
+    vw_view_free(&view);
+    return rc;
 }
 
 static int parse(int argc, char **argv, struct view_options *o, struct st_error *err)
@@ -118,6 +164,8 @@ static int parse(int argc, char **argv, struct view_options *o, struct st_error 
          NULL, false},
         {"size", 0, "WxH", ST_OPT_CALL, o, "columns and rows without a terminal (80x24)", 0, 0, parse_size,
          false},
+        {"frames", 0, "FILE", ST_OPT_STRING, &o->frames,
+         "no terminal: draw after every key, and write the frames' times into FILE", 0, 0, NULL, false},
         {"ascii", 0, NULL, ST_OPT_FLAG, &o->ascii, "draw with ASCII characters only", 0, 0, NULL, false},
         {0}};
     int first = st_opt_parse(&usage, table, argc, argv, false, err);
@@ -154,12 +202,14 @@ int st_cmd_view(int argc, char **argv)
     int rc = first;
 
     if (first > 0) {
-        bool headless = o.screen || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
+        struct since opened = since_now();
+        bool headless = o.screen || o.frames || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
 
         screen.ascii = o.ascii || (!utf8 && !headless);
         rc = vw_trace_open(argv[first], &trace, &err);
         if (!rc)
-            rc = headless ? run_headless(trace, &o, &screen, &err) : run_terminal(trace, &o, &screen, &err);
+            rc = headless ? run_headless(trace, &o, &screen, opened, &err)
+                          : run_terminal(trace, &o, &screen, &err);
     }
     vw_trace_close(trace);
     vw_screen_free(&screen);

@@ -7,5 +7,6 @@
 st_command_fn st_cmd_view;
 st_command_fn st_cmd_query;
 st_command_fn st_cmd_report;
+st_command_fn st_cmd_export;
 
 #endif

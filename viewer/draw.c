@@ -159,6 +159,17 @@ static int add_gap(void *ctx, int64_t start, int64_t end, const char *reason)
     return 0;
 }
 
+static int measured(const struct vw_view *v, char *text, size_t size)
+{
+    int64_t here = v->selected ? v->found.call.start : v->window.from;
+    char length[32];
+
+    if (v->measure_from < 0)
+        return 0;
+    return snprintf(text, size, "measured so far %s (M ends)",
+                    st_format_duration(here - v->measure_from, length, sizeof(length)));
+}
+
 static int prompt_line(const struct vw_view *v, char *text, size_t size)
 {
     switch (v->mode) {
@@ -166,12 +177,14 @@ static int prompt_line(const struct vw_view *v, char *text, size_t size)
         return snprintf(text, size, "/%s", v->prompt);
     case VW_MODE_COMMAND:
         return snprintf(text, size, ":%s", v->prompt);
+    case VW_MODE_SQL:
+        return snprintf(text, size, ";%s", v->prompt);
     case VW_MODE_SET_MARK:
         return snprintf(text, size, "mark: a to z");
     case VW_MODE_GO_MARK:
         return snprintf(text, size, "go to mark: a to z");
     default:
-        return v->message[0] ? snprintf(text, size, "%s", v->message) : 0;
+        return v->message[0] ? snprintf(text, size, "%s", v->message) : measured(v, text, size);
     }
 }
 
@@ -221,9 +234,28 @@ void vw_draw_help(struct vw_view *v)
     }
 }
 
+int vw_list_area(const struct vw_view *v)
+{
+    int height = v->screen->height;
+
+    return !v->list_open ? 0 : height < 16 ? height - 4 : height / 2 - 2;
+}
+
+int vw_detail_area(const struct vw_view *v)
+{
+    if (v->list_open)
+        return 0;
+    return VW_DETAIL_ROWS + (v->details && v->screen->height >= 20 ? VW_MORE_DETAIL_ROWS : 0);
+}
+
+int vw_track_area(const struct vw_view *v)
+{
+    return v->screen->height - 3 - vw_detail_area(v) - vw_list_area(v) - 1;
+}
+
 int vw_draw(struct vw_view *v, struct st_error *err)
 {
-    int tracks = v->screen->height - 3 - VW_DETAIL_ROWS - 1;
+    int tracks = vw_track_area(v), more = vw_detail_area(v) - VW_DETAIL_ROWS;
     int rc = 0;
 
     vw_screen_clear(v->screen);
@@ -234,9 +266,15 @@ int vw_draw(struct vw_view *v, struct st_error *err)
     draw_title(v);
     draw_overview(v);
     draw_ruler(v);
-    if (tracks > 0) {
+    if (tracks > 0)
         rc = vw_draw_tracks(v, 3, tracks, err);
+    if (!rc && tracks > 0)
+        rc = vw_draw_cpus(v, 3, tracks, err);
+    if (v->list_open)
+        vw_list_draw(&v->list, v->screen, 3 + (tracks > 0 ? tracks : 0), vw_list_area(v));
+    else if (tracks > 0)
         draw_details(v, 3 + tracks);
-    }
+    if (!rc && more > 0)
+        rc = vw_draw_details(v, 3 + tracks + VW_DETAIL_ROWS, more, err);
     return rc ? rc : vw_draw_footer(v, err);
 }

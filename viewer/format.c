@@ -56,7 +56,8 @@ int vw_text_width(const char *text)
     return width;
 }
 
-long vw_print_rows(sqlite3_stmt *stmt, enum vw_format format, FILE *out, int width, struct st_error *err)
+long vw_print_rows(sqlite3_stmt *stmt, enum vw_format format, enum vw_durations durations, FILE *out,
+                   int width, struct st_error *err)
 {
     long rows;
 
@@ -65,7 +66,7 @@ long vw_print_rows(sqlite3_stmt *stmt, enum vw_format format, FILE *out, int wid
     else if (format == VW_JSON)
         rows = vw_print_json(stmt, out, err);
     else
-        rows = vw_print_table(stmt, out, width, err);
+        rows = vw_print_table(stmt, out, width, durations == VW_DURATIONS, err);
     if (rows >= 0 && (fflush(out) || ferror(out)))
         return st_fail_errno(err, ST_EFAIL, "cannot write the result");
     return rows;

@@ -17,10 +17,14 @@ enum vw_format {
 /* --format's callback (st_opt_fn; `to` is an enum vw_format *). ST_EUSAGE names the formats. */
 int vw_parse_format(void *to, const char *text, struct st_error *err);
 
+/* For people: columns whose names end in _ns are shown as durations, the ending left out. VW_TABLE only. */
+enum vw_durations { VW_NANOSECONDS, VW_DURATIONS };
+
 /* Steps the statement to its end and prints every row to `out`. `width`: of the terminal in columns for
  * VW_TABLE, 0 for unlimited. Returns the number of rows, ST_EFAIL with SQLite's message when a step fails (an
  * interrupt included) or the output cannot be written, ST_ENOMEM. What was printed before stays printed. */
-long vw_print_rows(sqlite3_stmt *stmt, enum vw_format format, FILE *out, int width, struct st_error *err);
+long vw_print_rows(sqlite3_stmt *stmt, enum vw_format format, enum vw_durations durations, FILE *out,
+                   int width, struct st_error *err);
 
 /* Columns of the terminal behind `out`, or 0 when it is none. $COLUMNS goes first. */
 int vw_terminal_width(FILE *out);

@@ -1,10 +1,12 @@
-/* duration() and percentile(). */
+/* duration(), percentile(), bucket(), histogram(), bar(). */
 #include "viewer/functions.h"
 #include "base/units.h"
 #include "base/vec.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void sql_duration(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 {
@@ -69,12 +71,106 @@ static void percentile_final(sqlite3_context *ctx)
     st_vec_free(&p->values);
 }
 
+/* The largest power of two that is not above the value; 0 for what is under 1. */
+static int64_t bucket_of(int64_t value)
+{
+    return value < 1 ? 0 : (int64_t)1 << (63 - __builtin_clzll((unsigned long long)value));
+}
+
+static void sql_bucket(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    if (sqlite3_value_type(argv[0]) != SQLITE_NULL)
+        sqlite3_result_int64(ctx, bucket_of(sqlite3_value_int64(argv[0])));
+}
+
+struct histogram {
+    int64_t counts[65]; /* of bucket 0, then of 2^i at i + 1 */
+};
+
+static void histogram_step(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    struct histogram *h = sqlite3_aggregate_context(ctx, sizeof(*h));
+    int64_t bucket;
+
+    (void)argc;
+    if (!h) {
+        sqlite3_result_error_nomem(ctx);
+        return;
+    }
+    if (sqlite3_value_type(argv[0]) == SQLITE_NULL)
+        return;
+    bucket = bucket_of(sqlite3_value_int64(argv[0]));
+    h->counts[bucket ? __builtin_ctzll((unsigned long long)bucket) + 1 : 0]++;
+}
+
+/* {"0":1,"1024":7}: how many values lie in [bucket, 2 * bucket). */
+static void histogram_final(sqlite3_context *ctx)
+{
+    const struct histogram *h = sqlite3_aggregate_context(ctx, 0);
+    char text[65 * 44];
+    size_t n = 1;
+
+    if (!h)
+        return;
+    text[0] = '{';
+    for (int i = 0; i < 65; i++)
+        if (h->counts[i])
+            n += (size_t)snprintf(text + n, sizeof(text) - n, "%s\"%lld\":%lld", n > 1 ? "," : "",
+                                  i ? 1LL << (i - 1) : 0LL, (long long)h->counts[i]);
+    if (n == 1)
+        return;
+    snprintf(text + n, sizeof(text) - n, "}");
+    sqlite3_result_text(ctx, text, -1, SQLITE_TRANSIENT);
+}
+
+/* value / most of `width` characters; at least one for what is not 0. */
+static void sql_bar(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    double value = sqlite3_value_double(argv[0]), most = sqlite3_value_double(argv[1]);
+    int width = sqlite3_value_int(argv[2]);
+    char text[201];
+    int n;
+
+    (void)argc;
+    width = width < 0 ? 0 : width > 200 ? 200 : width;
+    n = value > 0 && most > 0 ? (int)(value / most * width + 0.5) : 0;
+    n = n > width ? width : n < 1 && value > 0 && width > 0 ? 1 : n;
+    memset(text, '#', (size_t)n);
+    sqlite3_result_text(ctx, text, n, SQLITE_TRANSIENT);
+}
+
 int vw_add_functions(sqlite3 *db, struct st_error *err)
 {
     const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
+    const struct {
+        const char *name;
 
-    if (sqlite3_create_function(db, "duration", 1, flags, NULL, sql_duration, NULL, NULL) ||
-        sqlite3_create_function(db, "percentile", 2, flags, NULL, NULL, percentile_step, percentile_final))
-        return st_fail(err, ST_EFAIL, "cannot add SQL functions: %s", sqlite3_errmsg(db));
+        int arguments;
+
+        void (*scalar)(sqlite3_context *, int, sqlite3_value **);
+        void (*step)(sqlite3_context *, int, sqlite3_value **);
+        void (*final)(sqlite3_context *);
+    } functions[] = {{"duration", 1, sql_duration, NULL, NULL},
+                     {"bucket", 1, sql_bucket, NULL, NULL},
+                     {"bar", 3, sql_bar, NULL, NULL},
+                     {"percentile", 2, NULL, percentile_step, percentile_final},
+                     {"histogram", 1, NULL, histogram_step, histogram_final}};
+
+    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+        if (sqlite3_create_function(db, functions[i].name, functions[i].arguments, flags, NULL,
+                                    functions[i].scalar, functions[i].step, functions[i].final))
+            return st_fail(err, ST_EFAIL, "cannot add SQL functions: %s", sqlite3_errmsg(db));
     return 0;
+}
+
+static int authorize(void *ctx, int action, const char *a, const char *b, const char *c, const char *d)
+{
+    (void)ctx, (void)a, (void)b, (void)c, (void)d;
+    return action == SQLITE_ATTACH || action == SQLITE_DETACH ? SQLITE_DENY : SQLITE_OK;
+}
+
+void vw_deny_attach(sqlite3 *db)
+{
+    sqlite3_set_authorizer(db, authorize, NULL);
 }

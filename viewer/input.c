@@ -1,5 +1,6 @@
 /* Keys in every mode: typing, marks, commands by name. */
 #include "base/nearest.h"
+#include "base/safetext.h"
 #include "viewer/view.h"
 
 #include <stdio.h>
@@ -41,12 +42,33 @@ static int go_mark(struct vw_view *v, uint32_t key)
     return 0;
 }
 
+/* :save-display FILE. */
+static int save_display(struct vw_view *v, const char *path)
+{
+    struct st_error why = {0};
+
+    v->prompt[0] = '\0';
+    if (vw_draw(v, &why) || vw_save_screen(v->screen, path, &why))
+        st_safe_text(v->message, sizeof(v->message), why.text);
+    else
+        snprintf(v->message, sizeof(v->message), "the screen is in %.400s", path);
+    return 0;
+}
+
 static int run_command(struct vw_view *v, struct st_error *err)
 {
-    const char *names[64];
+    static const char save[] = "save-display ";
+    const char *names[96];
     const char *near;
     size_t n = 0;
 
+    if (!strncmp(v->prompt, save, strlen(save)) && v->prompt[strlen(save)]) {
+        char path[VW_PROMPT];
+
+        memcpy(path, v->prompt + strlen(save), strlen(v->prompt + strlen(save)) + 1);
+        return save_display(v, path);
+    }
+    names[n++] = "save-display";
     for (const struct vw_binding *b = vw_bindings; b->request != VW_REQ_NONE; b++) {
         if (!b->name)
             continue;
@@ -70,6 +92,8 @@ static int finish_typing(struct vw_view *v, struct st_error *err)
         return 0;
     if (mode == VW_MODE_COMMAND)
         return run_command(v, err);
+    if (mode == VW_MODE_SQL)
+        return vw_run_sql(v, v->prompt);
     memcpy(v->pattern, v->prompt, sizeof(v->pattern));
     return vw_view_request(v, VW_REQ_SEARCH_NEXT, err);
 }
@@ -119,12 +143,15 @@ static int type(struct vw_view *v, uint32_t key, struct st_error *err)
 int vw_view_key(struct vw_view *v, uint32_t key, struct st_error *err)
 {
     v->message[0] = '\0';
+    if (key & VW_KEY_MOUSE && v->mode != VW_MODE_TIMELINE)
+        return 0;
     switch (v->mode) {
     case VW_MODE_HELP:
         v->mode = VW_MODE_TIMELINE;
         return 0;
     case VW_MODE_SEARCH:
     case VW_MODE_COMMAND:
+    case VW_MODE_SQL:
         return type(v, key, err);
     case VW_MODE_SET_MARK:
         return set_mark(v, key);
@@ -132,6 +159,14 @@ int vw_view_key(struct vw_view *v, uint32_t key, struct st_error *err)
         return go_mark(v, key);
     case VW_MODE_TIMELINE:
         break;
+    }
+    if (key & VW_KEY_MOUSE)
+        return vw_view_mouse(v, key, err);
+    if (v->list_open) {
+        int rc = vw_list_key(v, key, err);
+
+        if (rc)
+            return rc < 0 ? rc : 0;
     }
     return vw_view_request(v, bound(key), err);
 }

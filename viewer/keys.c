@@ -3,6 +3,7 @@
 #include "base/safetext.h"
 #include "viewer/view.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const struct vw_binding vw_bindings[] = {
@@ -10,9 +11,9 @@ const struct vw_binding vw_bindings[] = {
     {VW_KEY_RIGHT, VW_REQ_NEXT, NULL, NULL, NULL},
     {'h', VW_REQ_PREVIOUS, "h Left", "previous", "previous call of this depth"},
     {VW_KEY_LEFT, VW_REQ_PREVIOUS, NULL, NULL, NULL},
-    {'j', VW_REQ_DOWN, "j Down", "down", "into the first call it makes, or the next track"},
+    {'j', VW_REQ_DOWN, "j Down", "down", "into its first call; next track"},
     {VW_KEY_DOWN, VW_REQ_DOWN, NULL, NULL, NULL},
-    {'k', VW_REQ_UP, "k Up", "up", "to its caller, or the track above"},
+    {'k', VW_REQ_UP, "k Up", "up", "to its caller; track above"},
     {VW_KEY_UP, VW_REQ_UP, NULL, NULL, NULL},
     {'w', VW_REQ_ZOOM_IN, "w +", "zoom-in", "zoom in"},
     {'+', VW_REQ_ZOOM_IN, NULL, NULL, NULL},
@@ -34,7 +35,7 @@ const struct vw_binding vw_bindings[] = {
     {VW_KEY_END, VW_REQ_END, NULL, NULL, NULL},
     {'\t', VW_REQ_NEXT_TRACK, "Tab", "next-track", "next thread"},
     {VW_KEY_BACKTAB, VW_REQ_PREVIOUS_TRACK, "S-Tab", "previous-track", "previous thread"},
-    {'/', VW_REQ_SEARCH, "/", "search", "search a function (part of its name)"},
+    {'/', VW_REQ_SEARCH, "/", "search", "search part of a function's name"},
     {'n', VW_REQ_SEARCH_NEXT, "n", "search-next", "next hit"},
     {'N', VW_REQ_SEARCH_PREVIOUS, "N", "search-previous", "previous hit"},
     {']', VW_REQ_NEXT_GAP, "]", "next-gap", "next gap"},
@@ -46,6 +47,18 @@ const struct vw_binding vw_bindings[] = {
     {'\'', VW_REQ_GO_MARK, "' a..z", "go-mark", "jump to a mark"},
     {' ', VW_REQ_COLLAPSE, "Space", "collapse", "collapse or open the thread"},
     {'K', VW_REQ_KERNEL, "K", "kernel", "hide or show kernel frames"},
+    {'p', VW_REQ_PIN, "p", "pin", "pin the thread to the top"},
+    {'C', VW_REQ_COLLAPSE_OTHERS, "C", "collapse-others", "collapse all other threads"},
+    {'f', VW_REQ_FOLLOW, "f", "follow", "make its function stand out"},
+    {'M', VW_REQ_MEASURE, "M", "measure", "measure from here, to here"},
+    {'i', VW_REQ_DETAILS, "i", "details", "more or less about the call"},
+    {';', VW_REQ_SQL, ";", "sql", "SQL: its rows in a list"},
+    {'F', VW_REQ_LIST_FUNCTIONS, "F", "functions", "list the functions"},
+    {'c', VW_REQ_LIST_CALLS, "c", "calls", "list its function's calls"},
+    {'H', VW_REQ_LIST_HITS, "H", "hits", "list the search's hits"},
+    {'S', VW_REQ_LIST_STALLS, "S", "stalls", "list the stalls"},
+    {'x', VW_REQ_LIST_GAPS, "x", "gaps", "list what is missing"},
+    {'e', VW_REQ_LIST_MARKS, "e", "events", "list the trace's marks"},
     {':', VW_REQ_COMMAND, ":", "command", "any of these by its name"},
     {'?', VW_REQ_HELP, "? F1", "help", "this help"},
     {VW_KEY_F1, VW_REQ_HELP, NULL, NULL, NULL},
@@ -80,6 +93,32 @@ static const struct {
 
 enum { KEY_NAMES = sizeof(key_names) / sizeof(key_names[0]) };
 
+/* <Click:X,Y>, <DoubleClick:X,Y>, <WheelUp:X,Y>, <WheelDown:X,Y>, <Drag:DX,DY>. */
+static bool mouse_event(const char *text, uint32_t *key)
+{
+    static const struct {
+        const char *format;
+
+        enum vw_mouse what;
+    } events[] = {{"<Click:%d,%d>", VW_CLICK},
+                  {"<DoubleClick:%d,%d>", VW_DOUBLE_CLICK},
+                  {"<WheelUp:%d,%d>", VW_WHEEL_UP},
+                  {"<WheelDown:%d,%d>", VW_WHEEL_DOWN},
+                  {"<Drag:%d,%d>", VW_DRAG}};
+
+    for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
+        int x, y, bias = events[i].what == VW_DRAG ? 4096 : 0;
+
+        if (sscanf(text, events[i].format, &x, &y) != 2)
+            continue;
+        if (x < -bias || y < -bias || x >= 4096 || y >= 4096)
+            return false;
+        *key = vw_mouse_key(events[i].what, x + bias, y + bias);
+        return true;
+    }
+    return false;
+}
+
 int vw_script_key(const char **text, uint32_t *key, struct st_error *err)
 {
     const char *names[KEY_NAMES];
@@ -94,6 +133,10 @@ int vw_script_key(const char **text, uint32_t *key, struct st_error *err)
         return 0;
     }
     close = strchr(*text, '>');
+    if (close && mouse_event(*text, key)) {
+        *text = close + 1;
+        return 0;
+    }
     if (!close)
         return st_fail(err, ST_EUSAGE, "--keys: '%.20s' has no '>' (write <lt> for the key itself)", *text);
     len = (size_t)(close - *text) - 1;

@@ -5,9 +5,10 @@
 #include "base/error.h"
 
 #include <sqlite3.h>
+#include <stdbool.h>
 #include <stdio.h>
 
-long vw_print_table(sqlite3_stmt *stmt, FILE *out, int width, struct st_error *err);
+long vw_print_table(sqlite3_stmt *stmt, FILE *out, int width, bool durations, struct st_error *err);
 long vw_print_csv(sqlite3_stmt *stmt, FILE *out, struct st_error *err);
 long vw_print_json(sqlite3_stmt *stmt, FILE *out, struct st_error *err);
 

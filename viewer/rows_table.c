@@ -1,6 +1,7 @@
 /* Rows as an aligned table. The widths come from the first rows; longer cells behind them are cut in the
  * middle. */
 #include "base/safetext.h"
+#include "base/units.h"
 #include "base/vec.h"
 #include "viewer/format.h"
 #include "viewer/rows.h"
@@ -30,6 +31,8 @@ struct table {
 
     bool *numbers; /* every measured value is a number or NULL */
 
+    bool *durations; /* nanoseconds, to be shown with a unit */
+
     ST_VEC(struct cell) cells; /* row by row, the header first */
 };
 
@@ -40,6 +43,7 @@ static void free_table(struct table *t)
     st_vec_free(&t->cells);
     free(t->widths);
     free(t->numbers);
+    free(t->durations);
 }
 
 static int add_cell(struct table *t, const char *text, bool number)
@@ -76,6 +80,10 @@ static int add_row(struct table *t, sqlite3_stmt *stmt)
         const char *text =
             type == SQLITE_BLOB ? blob_text(stmt, i, hex) : (const char *)sqlite3_column_text(stmt, i);
         bool number = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
+        char length[32];
+
+        if (number && t->durations[i])
+            text = st_format_duration(sqlite3_column_int64(stmt, i), length, sizeof(length));
 
         if (add_cell(t, text ? text : "", number || type == SQLITE_NULL))
             return -1;
@@ -191,17 +199,35 @@ static void settle_widths(struct table *t, int width, FILE *out)
     print_header(t, out);
 }
 
-static int prepare(struct table *t, sqlite3_stmt *stmt, struct st_error *err)
+/* The name without _ns, in a buffer of the caller; whether it had it. */
+static bool strip_unit(const char *name, char *buf, size_t size)
+{
+    size_t n = strlen(name);
+
+    snprintf(buf, size, "%s", name);
+    if (n < 4 || n >= size || strcmp(name + n - 3, "_ns") != 0)
+        return false;
+    buf[n - 3] = '\0';
+    return true;
+}
+
+static int prepare(struct table *t, sqlite3_stmt *stmt, bool durations, struct st_error *err)
 {
     t->columns = sqlite3_column_count(stmt);
     t->widths = calloc((size_t)t->columns + 1, sizeof(*t->widths));
     t->numbers = calloc((size_t)t->columns + 1, sizeof(*t->numbers));
-    if (!t->widths || !t->numbers)
+    t->durations = calloc((size_t)t->columns + 1, sizeof(*t->durations));
+    if (!t->widths || !t->numbers || !t->durations)
         return st_nomem(err, "the table");
     for (int i = 0; i < t->columns; i++) {
         const char *name = sqlite3_column_name(stmt, i);
+        char plain[WIDEST_CELL];
 
         t->numbers[i] = true;
+        if (durations && name && strip_unit(name, plain, sizeof(plain))) {
+            t->durations[i] = true;
+            name = plain;
+        }
         if (add_cell(t, name ? name : "", false))
             return st_nomem(err, "the table");
     }
@@ -218,12 +244,12 @@ static void print_batch(struct table *t, bool first, int width, FILE *out)
     t->cells.n = 0;
 }
 
-long vw_print_table(sqlite3_stmt *stmt, FILE *out, int width, struct st_error *err)
+long vw_print_table(sqlite3_stmt *stmt, FILE *out, int width, bool durations, struct st_error *err)
 {
     struct table t = {0};
     bool first = true;
     long rows = 0;
-    int rc = prepare(&t, stmt, err), more = 1;
+    int rc = prepare(&t, stmt, durations, err), more = 1;
 
     while (!rc && t.columns && (more = vw_step(stmt, err)) == 1) {
         rows++;

@@ -26,7 +26,7 @@ int vw_screen_size(struct vw_screen *s, int width, int height, struct st_error *
 void vw_screen_clear(struct vw_screen *s)
 {
     for (int i = 0; i < s->width * s->height; i++)
-        s->cells[i] = (struct vw_cell){' ', VW_STYLE_PLAIN};
+        s->cells[i] = (struct vw_cell){' ', VW_STYLE_PLAIN, VW_FILL_NONE, 0};
 }
 
 void vw_screen_free(struct vw_screen *s)
@@ -40,7 +40,15 @@ void vw_put(struct vw_screen *s, int x, int y, uint32_t cp, char fallback, enum 
     if (x < 0 || y < 0 || x >= s->width || y >= s->height)
         return;
     s->cells[y * s->width + x] =
-        (struct vw_cell){s->ascii ? (uint32_t)(unsigned char)fallback : cp, (uint8_t)style};
+        (struct vw_cell){s->ascii ? (uint32_t)(unsigned char)fallback : cp, (uint8_t)style, VW_FILL_NONE, 0};
+}
+
+void vw_fill(struct vw_screen *s, int x, int y, enum vw_fill fill, int eighths)
+{
+    if (x < 0 || y < 0 || x >= s->width || y >= s->height)
+        return;
+    s->cells[y * s->width + x].fill = (uint8_t)fill;
+    s->cells[y * s->width + x].eighths = (uint8_t)(eighths < 0 ? 0 : eighths > 7 ? 7 : eighths);
 }
 
 int vw_put_text(struct vw_screen *s, int x, int y, int width, enum vw_style style, const char *text)
@@ -68,6 +76,40 @@ int vw_put_text(struct vw_screen *s, int x, int y, int width, enum vw_style styl
         used += w;
     }
     return used;
+}
+
+static int columns_of(const char **text, size_t *left)
+{
+    uint32_t cp = '?';
+    size_t n = st_utf8_decode(*text, *left, &cp);
+    int w = n ? wcwidth((wchar_t)cp) : 1;
+
+    *text += n ? n : 1;
+    *left -= n ? n : 1;
+    return w > 0 ? w : 0;
+}
+
+static int text_columns(const char *text)
+{
+    size_t left = strlen(text);
+    int columns = 0;
+
+    while (left)
+        columns += columns_of(&text, &left);
+    return columns;
+}
+
+int vw_put_cut(struct vw_screen *s, int x, int y, int width, enum vw_style style, const char *text)
+{
+    int head = (width - 2 + 1) / 2, tail = width - 2 - head, skip = text_columns(text) - tail;
+    int used = vw_put_text(s, x, y, head, style, text);
+    size_t left = strlen(text);
+    const char *at = text;
+
+    used += vw_put_text(s, x + used, y, 2, style, "..");
+    while (left && skip > 0)
+        skip -= columns_of(&at, &left);
+    return used + vw_put_text(s, x + used, y, width - used, style, at);
 }
 
 static void print_cell(FILE *out, uint32_t cp)

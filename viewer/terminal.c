@@ -1,10 +1,11 @@
-/* ncurses: keys in, cells out. */
+/* ncurses: keys and mouse in, cells out. */
 #include "viewer/terminal.h"
 
 #define NCURSES_WIDECHAR 1
 #include <locale.h>
 #include <ncurses.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static const struct {
@@ -20,23 +21,76 @@ static const struct {
     {KEY_F(1), VW_KEY_F1},       {KEY_ENTER, '\r'},
 };
 
-static void set_colours(void)
-{
-    static const short bars[] = {COLOR_GREEN, COLOR_CYAN,    COLOR_YELLOW,
-                                 COLOR_BLUE,  COLOR_MAGENTA, COLOR_WHITE};
+enum {
+    BARS = VW_STYLE_BAR_LAST - VW_STYLE_BAR + 1,
+    FILLED = VW_STYLES,    /* pairs from here on: black on the colour of style + FILLED */
+    FIRST_OWN_COLOUR = 32, /* with 24 bits: colours that we define */
+};
 
+/* Can bars be areas, and how many colours are there to tell modules apart? */
+static bool areas;
+
+/* A hue of 0 to 359 with a saturation and lightness that black text can be read on, in thousandths. */
+static void hue_to_rgb(int hue, short rgb[3])
+{
+    static const int offsets[3] = {0, 240, 120};
+
+    for (int i = 0; i < 3; i++) {
+        int h = (hue + offsets[i]) % 360;
+        int level = h < 60 ? h * 1000 / 60 : h < 180 ? 1000 : h < 240 ? (240 - h) * 1000 / 60 : 0;
+
+        rgb[i] = (short)(480 + level * 400 / 1000);
+    }
+}
+
+/* The nearest of the 6 x 6 x 6 colours that terminals with 256 have from 16 on. */
+static short cube_colour(const short rgb[3])
+{
+    int index = 0;
+
+    for (int i = 0; i < 3; i++)
+        index = index * 6 + (rgb[i] * 5 + 500) / 1000;
+    return (short)(16 + index);
+}
+
+static short bar_colour(int i)
+{
+    static const short few[] = {COLOR_GREEN, COLOR_CYAN,    COLOR_YELLOW,
+                                COLOR_BLUE,  COLOR_MAGENTA, COLOR_WHITE};
+    const char *depth = getenv("COLORTERM");
+    short rgb[3];
+
+    if (COLORS < 256)
+        return few[i % 6];
+    hue_to_rgb(20 + i * 320 / BARS, rgb);
+    if (can_change_color() && depth && (!strcmp(depth, "truecolor") || !strcmp(depth, "24bit")) &&
+        !init_color((short)(FIRST_OWN_COLOUR + i), rgb[0], rgb[1], rgb[2]))
+        return (short)(FIRST_OWN_COLOUR + i);
+    return cube_colour(rgb);
+}
+
+static void pair(int style, short colour)
+{
+    init_pair((short)style, colour, -1);
+    init_pair((short)(FILLED + style), COLOR_BLACK, colour);
+}
+
+static void set_colours(bool ascii)
+{
     start_color();
     use_default_colors();
     init_pair(VW_STYLE_TITLE, COLOR_BLACK, COLOR_WHITE);
-    init_pair(VW_STYLE_DIM, -1, -1);
+    pair(VW_STYLE_DIM, COLORS >= 256 ? 244 : -1);
     init_pair(VW_STYLE_TRACK, COLOR_GREEN, -1);
     init_pair(VW_STYLE_SELECTED, COLOR_BLACK, COLOR_YELLOW);
+    init_pair(FILLED + VW_STYLE_SELECTED, COLOR_BLACK, COLOR_YELLOW);
     init_pair(VW_STYLE_STALL, COLOR_RED, -1);
     init_pair(VW_STYLE_GAP, COLOR_RED, -1);
     init_pair(VW_STYLE_OFFCPU, COLOR_BLUE, -1);
-    init_pair(VW_STYLE_KERNEL, COLOR_RED, -1);
-    for (int i = 0; i < 6; i++)
-        init_pair((short)(VW_STYLE_BAR + i), bars[i], -1);
+    pair(VW_STYLE_KERNEL, COLORS >= 256 ? 209 : COLOR_RED);
+    for (int i = 0; i < BARS; i++)
+        pair(VW_STYLE_BAR + i, bar_colour(i));
+    areas = COLORS >= 8 && COLOR_PAIRS > FILLED + VW_STYLES && !ascii;
 }
 
 static attr_t attributes(enum vw_style style)
@@ -50,6 +104,24 @@ static attr_t attributes(enum vw_style style)
     return style == VW_STYLE_STALL ? A_BOLD : A_NORMAL;
 }
 
+/* A bar's cell as an area: its middle filled, its ends to the eighth of a cell. */
+static void fill_cell(const struct vw_cell *c, cchar_t *cell)
+{
+    bool line =
+        c->cp == 0x2500 || c->cp == 0x2550 || c->fill == VW_FILL_BRACKET || c->fill == VW_FILL_LEFT_END;
+    wchar_t text[2] = {line ? L' ' : (wchar_t)c->cp, 0};
+    attr_t attribute = A_NORMAL;
+    short colours = (short)(FILLED + c->style);
+
+    if (c->fill == VW_FILL_RIGHT_END || (c->fill == VW_FILL_LEFT_END && c->eighths)) {
+        /* Blocks fill their cell from the left: the part before a beginning is the block, in reverse. */
+        text[0] = c->eighths ? (wchar_t)(0x2590 - c->eighths) : L' ';
+        attribute = c->fill == VW_FILL_LEFT_END ? A_REVERSE : A_NORMAL;
+        colours = c->style == VW_STYLE_SELECTED ? VW_STYLE_BAR + 2 : (short)c->style;
+    }
+    setcchar(cell, text, attribute, colours, NULL);
+}
+
 static void show(const struct vw_screen *s)
 {
     for (int y = 0; y < s->height; y++) {
@@ -60,17 +132,72 @@ static void show(const struct vw_screen *s)
 
             if (!c->cp)
                 continue;
-            setcchar(&cell, text, attributes(c->style), has_colors() ? (short)c->style : 0, NULL);
+            if (areas && c->fill != VW_FILL_NONE)
+                fill_cell(c, &cell);
+            else
+                setcchar(&cell, text, attributes(c->style), has_colors() ? (short)c->style : 0, NULL);
             mvadd_wch(y, x, &cell);
         }
     }
     refresh();
 }
 
+/* Where a button went down, to tell a drag from a click. */
+static struct {
+    int x, y;
+
+    bool down, moved;
+} held;
+
+static uint32_t drag_key(const MEVENT *e)
+{
+    int dx = e->x - held.x, dy = e->y - held.y;
+
+    if (!dx && !dy)
+        return 0;
+    held.x = e->x;
+    held.y = e->y;
+    held.moved = true;
+    return vw_mouse_key(VW_DRAG, dx + 4096, dy + 4096);
+}
+
+static uint32_t mouse_key(void)
+{
+    MEVENT e;
+
+    if (getmouse(&e) != OK)
+        return 0;
+    if (e.bstate & BUTTON4_PRESSED)
+        return vw_mouse_key(VW_WHEEL_UP, e.x, e.y);
+    if (e.bstate & BUTTON5_PRESSED)
+        return vw_mouse_key(VW_WHEEL_DOWN, e.x, e.y);
+    if (e.bstate & BUTTON1_DOUBLE_CLICKED)
+        return vw_mouse_key(VW_DOUBLE_CLICK, e.x, e.y);
+    if (e.bstate & BUTTON1_CLICKED)
+        return vw_mouse_key(VW_CLICK, e.x, e.y);
+    if (e.bstate & BUTTON1_PRESSED) {
+        held.x = e.x;
+        held.y = e.y;
+        held.down = true;
+        held.moved = false;
+        return 0;
+    }
+    if (e.bstate & BUTTON1_RELEASED) {
+        bool dragged = held.moved;
+        uint32_t last = held.down ? drag_key(&e) : 0;
+
+        held.down = false;
+        return last ? last : dragged ? 0 : vw_mouse_key(VW_CLICK, e.x, e.y);
+    }
+    return held.down ? drag_key(&e) : 0;
+}
+
 static uint32_t translate(int rc, wint_t key)
 {
     if (rc != KEY_CODE_YES)
         return key == 127 ? VW_KEY_BACKSPACE : (uint32_t)key;
+    if (key == KEY_MOUSE)
+        return mouse_key();
     for (size_t i = 0; i < sizeof(curses_keys) / sizeof(curses_keys[0]); i++)
         if (curses_keys[i].code == (int)key)
             return curses_keys[i].key;
@@ -101,14 +228,31 @@ static int loop(struct vw_view *v, struct st_error *err)
         got = get_wch(&key);
         if (got == ERR)
             return st_fail(err, ST_EFAIL, "the terminal went away");
-        if (got == KEY_CODE_YES && key == KEY_RESIZE)
+        if (got == KEY_CODE_YES && key == KEY_RESIZE) {
             rc = resize(v, err);
-        else
-            rc = vw_view_key(v, translate(got, key), err);
-        if (key == ('L' & 31))
+        } else {
+            uint32_t pressed = translate(got, key);
+
+            rc = pressed ? vw_view_key(v, pressed, err) : 0;
+        }
+        if (got == OK && key == ('L' & 31))
             clearok(stdscr, TRUE);
     }
     return rc;
+}
+
+/* Reports of the mouse's way while a button is down: curses asks for them only by this sequence of xterm's.
+ */
+static void watch_mouse(bool on)
+{
+    const char *name = termname();
+
+    mousemask(on ? ALL_MOUSE_EVENTS | REPORT_MOUSE_POSITION : 0, NULL);
+    mouseinterval(0);
+    if (!strstr(name, "xterm") && !strstr(name, "screen") && !strstr(name, "tmux") && !strstr(name, "rxvt"))
+        return;
+    fputs(on ? "\033[?1002h" : "\033[?1002l", stdout);
+    fflush(stdout);
 }
 
 int vw_terminal_run(struct vw_view *v, struct st_error *err)
@@ -128,10 +272,12 @@ int vw_terminal_run(struct vw_view *v, struct st_error *err)
     keypad(stdscr, TRUE);
     curs_set(0);
     if (has_colors())
-        set_colours();
+        set_colours(v->screen->ascii);
+    watch_mouse(true);
     rc = resize(v, err);
     if (!rc)
         rc = loop(v, err);
+    watch_mouse(false);
     endwin();
     delscreen(terminal);
     return rc;

@@ -11,8 +11,9 @@
 
 #define CALL_COLUMNS                                                                                         \
     "c.id, c.parent_id, c.start_ns, c.start_ns + c.duration_ns, c.self_ns, c.depth, c.flags, m.kernel, "     \
-    "s.name, m.name "
-#define CALL_FROM "FROM call c JOIN symbol s ON s.id = c.symbol_id JOIN module m ON m.id = s.module_id "
+    "s.name, m.name, c.symbol_id "
+#define CALL_FROM                                                                                            \
+    "FROM call c CROSS JOIN symbol s ON s.id = c.symbol_id CROSS JOIN module m ON m.id = s.module_id "
 
 static const char window_sql[] =
     "SELECT " CALL_COLUMNS CALL_FROM
@@ -28,7 +29,7 @@ static const char around_sql[] =
     "SELECT " CALL_COLUMNS "FROM open JOIN call c ON c.id = open.id JOIN symbol s ON s.id = c.symbol_id "
     "JOIN module m ON m.id = s.module_id WHERE c.start_ns + c.duration_ns > ?2 ORDER BY c.depth";
 
-static int sql_failed(struct vw_trace *t, struct st_error *err)
+int vw_sql_failed(struct vw_trace *t, struct st_error *err)
 {
     return st_fail(err, ST_EFAIL, "cannot read '%s': %s", t->path, sqlite3_errmsg(t->db));
 }
@@ -66,18 +67,60 @@ static int column_depth(sqlite3_stmt *stmt, int column)
     return (int)(depth < 0 ? 0 : depth > most ? most : depth);
 }
 
+static const char tiles_sql[] =
+    "SELECT number, data FROM tile WHERE thread_id = ?1 AND level = ?2 AND depth = ?3 AND "
+    "number BETWEEN ?4 AND ?5 ORDER BY number";
+static const char symbol_sql[] =
+    "SELECT s.name, m.name, m.kernel FROM symbol s JOIN module m ON m.id = s.module_id WHERE s.id = ?1";
+
+/* Databases of version 1 have no summaries: the threads' sizes are then counted. */
+static const char summary_sql[] =
+    "SELECT t.id, p.pid, t.tid, t.name, coalesce(y.calls, 0), coalesce(y.depths, 0), y.first_level, "
+    "y.last_level FROM thread t "
+    "JOIN process p ON p.id = t.process_id LEFT JOIN summary y ON y.thread_id = t.id "
+    "ORDER BY t.id = (SELECT thread_id FROM stall WHERE id = ?1) DESC, y.calls DESC, t.tid";
+static const char counted_sql[] =
+    "SELECT t.id, p.pid, t.tid, t.name, count(c.id), coalesce(max(c.depth), -1) + 1, NULL, NULL FROM thread "
+    "t "
+    "JOIN process p ON p.id = t.process_id LEFT JOIN call c ON c.thread_id = t.id GROUP BY t.id "
+    "ORDER BY t.id = (SELECT thread_id FROM stall WHERE id = ?1) DESC, count(c.id) DESC, t.tid";
+
+/* A database of version 1, or one that was not made by the decoder, has none. */
+static bool has_summaries(struct vw_trace *t)
+{
+    sqlite3_stmt *stmt;
+    bool any;
+
+    if (sqlite3_prepare_v2(t->db, tiles_sql, -1, &t->tiles, NULL) ||
+        sqlite3_prepare_v2(t->db, "SELECT 1 FROM summary LIMIT 1", -1, &stmt, NULL))
+        return false;
+    any = sqlite3_step(stmt) == SQLITE_ROW;
+    sqlite3_finalize(stmt);
+    return any;
+}
+
+static const char slice_sql[] =
+    "SELECT thread_id, start_ns, end_ns FROM slice WHERE cpu = ?1 AND start_ns <= ?2 ORDER BY "
+    "start_ns DESC LIMIT 1";
+static const char next_slice_sql[] =
+    "SELECT start_ns FROM slice WHERE cpu = ?1 AND start_ns > ?2 ORDER BY start_ns LIMIT 1";
+
+static int level_column(sqlite3_stmt *stmt, int column)
+{
+    int64_t level =
+        sqlite3_column_type(stmt, column) == SQLITE_NULL ? -1 : sqlite3_column_int64(stmt, column);
+
+    return level < 0 || level > 54 ? -1 : (int)level;
+}
+
 static int read_threads(struct vw_trace *t, struct st_error *err)
 {
-    static const char sql[] =
-        "SELECT t.id, p.pid, t.tid, t.name, count(c.id), coalesce(max(c.depth), -1) + 1 FROM thread t "
-        "JOIN process p ON p.id = t.process_id LEFT JOIN call c ON c.thread_id = t.id GROUP BY t.id "
-        "ORDER BY t.id = (SELECT thread_id FROM stall WHERE id = ?1) DESC, count(c.id) DESC, t.tid";
     ST_VEC(struct vw_thread) list = {0};
     sqlite3_stmt *stmt;
     int rc = 0, step = SQLITE_DONE;
 
-    if (sqlite3_prepare_v2(t->db, sql, -1, &stmt, NULL))
-        return sql_failed(t, err);
+    if (sqlite3_prepare_v2(t->db, t->summarised ? summary_sql : counted_sql, -1, &stmt, NULL))
+        return vw_sql_failed(t, err);
     sqlite3_bind_int64(stmt, 1, t->stall_id);
     while (!rc && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
         struct vw_thread thread = {.id = sqlite3_column_int64(stmt, 0),
@@ -85,7 +128,9 @@ static int read_threads(struct vw_trace *t, struct st_error *err)
                                    .tid = sqlite3_column_int64(stmt, 2),
                                    .name = printable_copy(column_text(stmt, 3)),
                                    .calls = sqlite3_column_int64(stmt, 4),
-                                   .depths = column_depth(stmt, 5)};
+                                   .depths = column_depth(stmt, 5),
+                                   .first_level = level_column(stmt, 6),
+                                   .last_level = level_column(stmt, 7)};
 
         if (!thread.name || st_vec_push(&list, thread)) {
             free(thread.name);
@@ -93,10 +138,34 @@ static int read_threads(struct vw_trace *t, struct st_error *err)
         }
     }
     if (!rc && step != SQLITE_DONE)
-        rc = sql_failed(t, err);
+        rc = vw_sql_failed(t, err);
     sqlite3_finalize(stmt);
     t->threads = list.at;
     t->nthreads = (int)list.n;
+    return rc;
+}
+
+/* Each CPU by a look into the index, not by reading all slices. */
+static int read_cpus(struct vw_trace *t, struct st_error *err)
+{
+    static const char sql[] =
+        "WITH RECURSIVE c(cpu) AS (SELECT min(cpu) FROM slice UNION ALL SELECT (SELECT min(cpu) FROM "
+        "slice WHERE cpu > c.cpu) FROM c WHERE c.cpu IS NOT NULL) SELECT cpu FROM c WHERE cpu >= 0 LIMIT "
+        "4096";
+    ST_VEC(int64_t) list = {0};
+    sqlite3_stmt *stmt;
+    int rc = 0, step = SQLITE_DONE;
+
+    if (sqlite3_prepare_v2(t->db, sql, -1, &stmt, NULL))
+        return vw_sql_failed(t, err);
+    while (!rc && (step = sqlite3_step(stmt)) == SQLITE_ROW)
+        if (st_vec_push(&list, sqlite3_column_int64(stmt, 0)))
+            rc = st_nomem(err, "CPUs");
+    if (!rc && step != SQLITE_DONE)
+        rc = vw_sql_failed(t, err);
+    sqlite3_finalize(stmt);
+    t->cpus = list.at;
+    t->ncpus = (int)list.n;
     return rc;
 }
 
@@ -104,47 +173,52 @@ static int read_stall(struct vw_trace *t, struct st_error *err)
 {
     static const char sql[] =
         "SELECT l.id, l.start_ns, coalesce(l.end_ns, l.start_ns + l.duration_ns), l.trigger || ': ' || "
-        "l.reason "
+        "l.reason, l.thread_id "
         "FROM stall l WHERE l.id = (SELECT value FROM meta WHERE key = 'trigger_stall_id')";
     sqlite3_stmt *stmt;
     int rc = 0, step;
 
     if (sqlite3_prepare_v2(t->db, sql, -1, &stmt, NULL))
-        return sql_failed(t, err);
+        return vw_sql_failed(t, err);
     step = sqlite3_step(stmt);
     if (step == SQLITE_ROW) {
         t->stall_id = sqlite3_column_int64(stmt, 0);
         t->stall_start = column_time(stmt, 1);
         t->stall_end = column_time(stmt, 2);
+        t->stall_thread = sqlite3_column_int64(stmt, 4);
         t->stall_text = printable_copy(column_text(stmt, 3));
         if (!t->stall_text)
             rc = st_nomem(err, "the stall");
     } else if (step != SQLITE_DONE) {
-        rc = sql_failed(t, err);
+        rc = vw_sql_failed(t, err);
     }
     sqlite3_finalize(stmt);
     return rc;
 }
 
+#define RANGE_OF(calls)                                                                                      \
+    "SELECT min(a), max(b) FROM (" calls " UNION ALL SELECT min(start_ns), max(coalesce(end_ns, start_ns + " \
+    "duration_ns)) FROM stall UNION ALL SELECT min(time_ns), max(time_ns) FROM mark)"
+
 static int read_range(struct vw_trace *t, struct st_error *err)
 {
-    static const char sql[] =
-        "SELECT min(a), max(b) FROM (SELECT min(start_ns) a, max(start_ns + duration_ns) b FROM call UNION "
-        "ALL "
-        "SELECT min(start_ns), max(end_ns) FROM offcpu UNION ALL SELECT min(start_ns), max(end_ns) FROM "
-        "slice UNION ALL "
-        "SELECT min(start_ns), max(coalesce(end_ns, start_ns + duration_ns)) FROM stall UNION ALL "
-        "SELECT min(time_ns), max(time_ns) FROM mark)";
+    const char *sql =
+        t->summarised
+            ? RANGE_OF("SELECT min(start_ns) a, max(end_ns) b FROM summary")
+            : RANGE_OF(
+                  "SELECT min(start_ns) a, max(start_ns + duration_ns) b FROM call UNION ALL SELECT "
+                  "min(start_ns), max(end_ns) FROM offcpu UNION ALL SELECT min(start_ns), max(end_ns) FROM "
+                  "slice");
     sqlite3_stmt *stmt;
     int rc = 0;
 
     if (sqlite3_prepare_v2(t->db, sql, -1, &stmt, NULL))
-        return sql_failed(t, err);
+        return vw_sql_failed(t, err);
     if (sqlite3_step(stmt) == SQLITE_ROW) {
         t->start = column_time(stmt, 0);
         t->end = column_time(stmt, 1);
     } else {
-        rc = sql_failed(t, err);
+        rc = vw_sql_failed(t, err);
     }
     sqlite3_finalize(stmt);
     if (t->end <= t->start)
@@ -163,14 +237,27 @@ int vw_trace_open(const char *path, struct vw_trace **trace, struct st_error *er
     }
     rc = tdb_open(path, &t->db, err);
     if (!rc)
+        sqlite3_exec(t->db, "PRAGMA cache_size = -16384", NULL, NULL, NULL);
+    if (!rc)
         rc = vw_add_functions(t->db, err);
-    if (!rc && (sqlite3_prepare_v2(t->db, window_sql, -1, &t->in_window, NULL) ||
+    if (!rc)
+        t->symbols = calloc(VW_SYMBOLS, sizeof(*t->symbols));
+    if (!rc && !t->symbols)
+        rc = st_nomem(err, "the symbols");
+    if (!rc)
+        t->summarised = has_summaries(t);
+    if (!rc && (sqlite3_prepare_v2(t->db, symbol_sql, -1, &t->symbol, NULL) ||
+                sqlite3_prepare_v2(t->db, slice_sql, -1, &t->slice, NULL) ||
+                sqlite3_prepare_v2(t->db, next_slice_sql, -1, &t->next_slice, NULL) ||
+                sqlite3_prepare_v2(t->db, window_sql, -1, &t->in_window, NULL) ||
                 sqlite3_prepare_v2(t->db, around_sql, -1, &t->around, NULL)))
-        rc = sql_failed(t, err);
+        rc = vw_sql_failed(t, err);
     if (!rc)
         rc = read_stall(t, err);
     if (!rc)
         rc = read_threads(t, err);
+    if (!rc)
+        rc = read_cpus(t, err);
     if (!rc)
         rc = read_range(t, err);
     if (rc)
@@ -186,6 +273,12 @@ void vw_trace_close(struct vw_trace *t)
         return;
     sqlite3_finalize(t->in_window);
     sqlite3_finalize(t->around);
+    sqlite3_finalize(t->tiles);
+    sqlite3_finalize(t->symbol);
+    sqlite3_finalize(t->slice);
+    sqlite3_finalize(t->next_slice);
+    free(t->cpus);
+    free(t->symbols);
     sqlite3_close(t->db);
     for (int i = 0; i < t->nthreads; i++)
         free(t->threads[i].name);
@@ -206,6 +299,7 @@ static void fill_call(sqlite3_stmt *stmt, struct vw_call *call)
         .depth = column_depth(stmt, 5),
         .flags = (unsigned)sqlite3_column_int(stmt, 6),
         .kernel = sqlite3_column_int(stmt, 7) != 0,
+        .symbol_id = sqlite3_column_int64(stmt, 10),
         .function = column_text(stmt, 8),
         .module = column_text(stmt, 9),
     };
@@ -224,9 +318,17 @@ static int run_calls(struct vw_trace *t, sqlite3_stmt *stmt, const int64_t args[
         rc = fn(ctx, &call);
     }
     if (!rc && step != SQLITE_DONE)
-        rc = sql_failed(t, err);
+        rc = vw_sql_failed(t, err);
     sqlite3_reset(stmt);
     return rc;
+}
+
+int vw_calls_at(struct vw_trace *t, int64_t thread_id, int64_t time, vw_call_fn *fn, void *ctx,
+                struct st_error *err)
+{
+    const int64_t args[3] = {thread_id, time, 0};
+
+    return run_calls(t, t->around, args, fn, ctx, err);
 }
 
 int vw_each_call(struct vw_trace *t, int64_t thread_id, int64_t from, int64_t to, vw_call_fn *fn, void *ctx,
@@ -248,21 +350,21 @@ int vw_find_call(struct vw_trace *t, const char *condition, int64_t a, int64_t b
     snprintf(sql, sizeof(sql), "SELECT " CALL_COLUMNS ", c.thread_id " CALL_FROM "WHERE %s LIMIT 1",
              condition);
     if (sqlite3_prepare_v2(t->db, sql, -1, &stmt, NULL))
-        return sql_failed(t, err);
+        return vw_sql_failed(t, err);
     sqlite3_bind_int64(stmt, 1, a);
     sqlite3_bind_int64(stmt, 2, b);
     sqlite3_bind_text(stmt, 3, text, -1, SQLITE_STATIC);
     step = sqlite3_step(stmt);
     if (step == SQLITE_ROW) {
         fill_call(stmt, &found->call);
-        found->thread_id = sqlite3_column_int64(stmt, 10);
+        found->thread_id = sqlite3_column_int64(stmt, 11);
         st_safe_text(found->function, sizeof(found->function), found->call.function);
         st_safe_text(found->module, sizeof(found->module), found->call.module);
         found->call.function = found->function;
         found->call.module = found->module;
         rc = 1;
     } else if (step != SQLITE_DONE) {
-        rc = sql_failed(t, err);
+        rc = vw_sql_failed(t, err);
     }
     sqlite3_finalize(stmt);
     return rc;
@@ -282,14 +384,65 @@ int vw_each_span(struct vw_trace *t, const char *what, int64_t thread_id, int64_
         "ORDER BY start_ns",
         gap ? "reason" : "''", what, gap ? " OR thread_id IS NULL" : "");
     if (sqlite3_prepare_v2(t->db, sql, -1, &stmt, NULL))
-        return sql_failed(t, err);
+        return vw_sql_failed(t, err);
     sqlite3_bind_int64(stmt, 1, thread_id);
     sqlite3_bind_int64(stmt, 2, from);
     sqlite3_bind_int64(stmt, 3, to);
     while (!rc && (step = sqlite3_step(stmt)) == SQLITE_ROW)
         rc = fn(ctx, column_time(stmt, 0), column_time(stmt, 1), column_text(stmt, 2));
     if (!rc && step != SQLITE_DONE)
-        rc = sql_failed(t, err);
+        rc = vw_sql_failed(t, err);
     sqlite3_finalize(stmt);
     return rc;
+}
+
+int vw_span_before(struct vw_trace *t, const char *what, int64_t thread_id, int64_t before, int64_t time,
+                   vw_span_fn *fn, void *ctx, struct st_error *err)
+{
+    char sql[160];
+    sqlite3_stmt *stmt;
+    int rc = 0, step;
+
+    snprintf(sql, sizeof(sql),
+             "SELECT start_ns, end_ns FROM %s WHERE thread_id = ?1 AND start_ns < ?2 ORDER BY start_ns DESC "
+             "LIMIT 1",
+             what);
+    if (sqlite3_prepare_v2(t->db, sql, -1, &stmt, NULL))
+        return vw_sql_failed(t, err);
+    sqlite3_bind_int64(stmt, 1, thread_id);
+    sqlite3_bind_int64(stmt, 2, before);
+    step = sqlite3_step(stmt);
+    if (step == SQLITE_ROW && sqlite3_column_int64(stmt, 1) > time)
+        rc = fn(ctx, column_time(stmt, 0), column_time(stmt, 1), "");
+    else if (step != SQLITE_ROW && step != SQLITE_DONE)
+        rc = vw_sql_failed(t, err);
+    sqlite3_finalize(stmt);
+    return rc;
+}
+
+int vw_slice_at(struct vw_trace *t, int64_t cpu, int64_t time, struct vw_slice *slice, struct st_error *err)
+{
+    int step, rc = 0;
+
+    *slice = (struct vw_slice){.next = INT64_MAX};
+    sqlite3_bind_int64(t->slice, 1, cpu);
+    sqlite3_bind_int64(t->slice, 2, time);
+    step = sqlite3_step(t->slice);
+    if (step == SQLITE_ROW && column_time(t->slice, 2) > time) {
+        slice->thread_id = sqlite3_column_int64(t->slice, 0);
+        slice->start = column_time(t->slice, 1);
+        slice->end = column_time(t->slice, 2);
+        rc = 1;
+    }
+    sqlite3_reset(t->slice);
+    if (step != SQLITE_ROW && step != SQLITE_DONE)
+        return vw_sql_failed(t, err);
+    if (rc)
+        return rc;
+    sqlite3_bind_int64(t->next_slice, 1, cpu);
+    sqlite3_bind_int64(t->next_slice, 2, time);
+    if (sqlite3_step(t->next_slice) == SQLITE_ROW)
+        slice->next = column_time(t->next_slice, 0);
+    sqlite3_reset(t->next_slice);
+    return 0;
 }

@@ -3,6 +3,7 @@
 #define ST_VIEWER_TRACE_H
 
 #include "base/error.h"
+#include "tracedb/tiles.h"
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -20,8 +21,23 @@ struct vw_thread {
 
     int depths; /* rows it needs: deepest call + 1 */
 
-    bool collapsed;
+    int first_level, last_level; /* of its tiles; -1: it has none */
+
+    bool collapsed, pinned;
 };
+
+/* A function's names, printable and cut. */
+struct vw_symbol {
+    int64_t id;
+
+    uint32_t colour; /* the same for all functions of a module */
+
+    bool kernel;
+
+    char name[200], module[72];
+};
+
+enum { VW_SYMBOLS = 4096 };
 
 struct vw_trace {
     sqlite3 *db;
@@ -32,22 +48,48 @@ struct vw_trace {
 
     int nthreads;
 
+    int64_t *cpus; /* their numbers, ascending */
+
+    int ncpus;
+
     int64_t start, end; /* of everything there is; end > start */
 
     int64_t stall_id; /* the stall that fired; 0: none */
 
-    int64_t stall_start, stall_end;
+    int64_t stall_start, stall_end, stall_thread; /* its thread; 0: of none */
 
     char *stall_text; /* one printable line; NULL: none */
 
-    sqlite3_stmt *in_window, *around;
+    bool summarised; /* it has the tables `summary` and `tile` */
+
+    sqlite3_stmt *in_window, *around, *tiles, *symbol, *slice, *next_slice;
+
+    struct vw_symbol *symbols; /* the last ones that were asked for, by id modulo VW_SYMBOLS */
 };
+
+/* ST_EFAIL: "cannot read TRACE: " and SQLite's message. */
+int vw_sql_failed(struct vw_trace *t, struct st_error *err);
+
+/* The names of a symbol; empty when there is none of that id. Valid until the next call. */
+const struct vw_symbol *vw_symbol(struct vw_trace *t, int64_t id);
+
+/* The level of a thread's tiles for columns of that length; -1: calls are to be read one by one (they are
+ * few, or the database has no tiles). */
+int vw_level(const struct vw_thread *thread, int64_t column_ns);
+
+/* Calls fn for each block of one depth of a thread that overlaps [from, to) and began not before the tile of
+ * `from`; what was open at `from` is told by vw_calls_at. A depth of TDB_DEPTH_OFFCPU or TDB_DEPTH_SLICE
+ * gives spans. */
+int vw_each_block(struct vw_trace *t, const struct vw_thread *thread, int level, int depth, int64_t from,
+                  int64_t to, tdb_block_fn *fn, void *ctx, struct st_error *err);
 
 /* One call as the timeline needs it. Strings are SQLite's: valid within the callback only. */
 struct vw_call {
     int64_t id, parent_id;
 
     int64_t start, end, self;
+
+    int64_t symbol_id;
 
     int depth;
 
@@ -69,6 +111,10 @@ typedef int vw_call_fn(void *ctx, const struct vw_call *call);
 int vw_each_call(struct vw_trace *t, int64_t thread_id, int64_t from, int64_t to, vw_call_fn *fn, void *ctx,
                  struct st_error *err);
 
+/* The calls that were open just before a time and end after it, outermost first. */
+int vw_calls_at(struct vw_trace *t, int64_t thread_id, int64_t time, vw_call_fn *fn, void *ctx,
+                struct st_error *err);
+
 /* Finds one call by a condition on the view `calls` (a fixed text of ours, ?1 ?2 ?3 bound to a, b and text),
  * e.g. "parent_id = ?1 ORDER BY duration_ns DESC". Returns 1 and fills *call, its names copied to buffers of
  * 256 bytes each; 0 when there is none; ST_EFAIL. */
@@ -82,10 +128,52 @@ struct vw_found {
 int vw_find_call(struct vw_trace *t, const char *condition, int64_t a, int64_t b, const char *text,
                  struct vw_found *found, struct st_error *err);
 
+/* The following return 1 with *found filled, 0 when there is none, or ST_EFAIL; they read few rows, whatever
+ * the trace's length (find.c). */
+
+/* The call of that id. */
+int vw_find_id(struct vw_trace *t, int64_t id, struct vw_found *found, struct st_error *err);
+
+/* The innermost call that was open just before a time and ends after it, at most so deep (-1: any depth). */
+int vw_find_open(struct vw_trace *t, int64_t thread_id, int64_t time, int depth, struct vw_found *found,
+                 struct st_error *err);
+
+/* The first call of the thread that begins at that time or later. */
+int vw_find_from(struct vw_trace *t, int64_t thread_id, int64_t time, struct vw_found *found,
+                 struct st_error *err);
+
+/* The next or previous call of the same depth. 0 also when it is too far away in the tree to be found
+ * quickly. */
+int vw_find_neighbour(struct vw_trace *t, const struct vw_found *of, bool forward, struct vw_found *found,
+                      struct st_error *err);
+
+/* The child that goes on at a time or begins after it; else the last one. */
+int vw_find_child_from(struct vw_trace *t, const struct vw_found *of, int64_t time, struct vw_found *found,
+                       struct st_error *err);
+
+int vw_find_longest_child(struct vw_trace *t, const struct vw_thread *thread, const struct vw_found *of,
+                          struct vw_found *found, struct st_error *err);
+
+/* The next or previous call, in the order of ids (thread by thread), whose function's name holds the text. */
+int vw_find_pattern(struct vw_trace *t, const char *pattern, int64_t id, bool forward, struct vw_found *found,
+                    struct st_error *err);
+
+/* The slice that has a CPU at a time. 1: *slice is it; 0: the CPU is idle or not known there, and slice->next
+ * is when the next slice begins (INT64_MAX: never); ST_EFAIL. */
+struct vw_slice {
+    int64_t thread_id, start, end, next;
+};
+int vw_slice_at(struct vw_trace *t, int64_t cpu, int64_t time, struct vw_slice *slice, struct st_error *err);
+
 /* Spans of a thread: what = "offcpu", "slice" or "gap" (gaps without a thread included). Same rules as
  * vw_each_call. */
 typedef int vw_span_fn(void *ctx, int64_t start, int64_t end, const char *text);
 int vw_each_span(struct vw_trace *t, const char *what, int64_t thread_id, int64_t from, int64_t to,
                  vw_span_fn *fn, void *ctx, struct st_error *err);
+
+/* The last span ("offcpu" or "slice": they do not overlap) that began before `before`, if it ends after
+ * `time`: what the tiles from `before` on do not hold. */
+int vw_span_before(struct vw_trace *t, const char *what, int64_t thread_id, int64_t before, int64_t time,
+                   vw_span_fn *fn, void *ctx, struct st_error *err);
 
 #endif

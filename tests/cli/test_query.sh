@@ -36,8 +36,9 @@ chmod 444 good.db
 state() { ls -A | grep -vxE 'before|after|out|err|differences' && sha256sum ./*[a-z].db 2>/dev/null; }
 state >before
 
-for command in query report view; do
+for command in query report view export; do
     sql=()
+    [ $command = export ] && sql=(--to chrome)
     [ $command = query ] && sql=("SELECT * FROM calls")
     on() { try "$1" "$2" $command "$3" "${sql[@]}"; }
     on 1 "cannot open 'missing.db': No such file" missing.db
@@ -88,13 +89,21 @@ harmless() { # ARG...
 }
 for report in why "$SOURCE"/viewer/reports/*.sql; do
     report=$(basename "$report" .sql)
-    harmless report hostile.db "$report"
-    [ "$report" = why ] || harmless report hostile.db "$report" --format json
+    operand=()
+    case $report in callers | latency | worst) operand=('*') ;; compare) operand=(good.db) ;; esac
+    harmless report hostile.db "$report" "${operand[@]}"
+    [ "$report" = why ] || harmless report hostile.db "$report" "${operand[@]}" --format json
 done
+for format in chrome folded speedscope svg html; do
+    harmless export hostile.db --to $format
+done
+timeout 60 "$STALLTRAP" export hostile.db --to perfetto -o hostile.pftrace || fail "export to perfetto ends with $?"
+rm hostile.pftrace
+"$STALLTRAP" view good.db --keys ";ATTACH 'new.db' AS n<Enter>;SELECT load_extension('x')<Enter>;DELETE FROM call<Enter>" >out || fail "SQL in view ends with $?"
 for id in $(sqlite3 hostile.db 'SELECT id FROM stall'); do
     harmless report hostile.db --stall "$id"
 done
-for keys in '' '0wwwwdd' 'LLLuu' '/x<Enter>nN' ']][[t' 'gGt<Tab>K' ":i<Enter>maa'a" '0kkkjjjlll<Enter>wwss<Esc>' '<Space>?'; do
+for keys in '' '0wwwwdd' 'LLLuu' '/x<Enter>nN' ']][[t' 'gGt<Tab>K' ":i<Enter>maa'a" '0kkkjjjlll<Enter>wwss<Esc>' '<Space>?' 'liFjj<Enter>q' 'Sj<Enter>xj<Enter>ej<Enter>' '/a<Enter>HGcG<Enter>' '0<Click:20,5><DoubleClick:40,6><WheelUp:10,4><Drag:5,-3>' 'pCfMlM'; do
     harmless view hostile.db --keys "$keys"
     harmless view hostile.db --keys "$keys" --size 200x50 --ascii
 done
