@@ -145,12 +145,11 @@ static fast_edge edge_to(const struct fast_graph *graph, uint32_t node)
 static fast_edge add(struct fast_graph *graph, uint32_t world, uint64_t time, uint64_t ip)
 {
     const struct fast_world *w = &graph->worlds[world];
-    const struct dec_mapping *mapping = dec_space_find(w->space, time, ip);
     uint32_t node = graph->n;
     struct fast_about *about = &graph->about[node];
-    if (!mapping || node == FAST_NODES || (node * (size_t)2 > graph->nslots && grow(graph)))
+    if (node == FAST_NODES || (node * (size_t)2 > graph->nslots && grow(graph)))
         return FAST_NO_EDGE;
-    if (code_at(graph->code, w->space, time, mapping, ip, w->mode, &about->run) || about->run.end == CODE_BAD)
+    if (code_decode(graph->code, w->space, time, ip, w->mode, &about->run) || about->run.end == CODE_BAD)
         return FAST_NO_EDGE;
     about->start = ip;
     about->world = world;
