@@ -151,15 +151,18 @@ static inline __attribute__((always_inline)) bool follow(struct fast *f, uint64_
     fast_edge at = f->s.at, edge;
     uint32_t node = 0, side = 0;
     size_t last = 0;
-    unsigned fuel = FUEL;
+    unsigned fuel = FUEL, top = f->s.top, depth = f->s.depth;
     while (bits != TNT_NONE) {
         if ((at & 7) == FAST_COND) {
             node = at >> FAST_SHIFT;
             side = (uint32_t)(bits >> 63);
             bits <<= 1;
         } else if ((at & 7) == FAST_RETURN) {
-            if (!(bits >> 63) || !fast_pop(f, &edge))
+            if (!(bits >> 63) || depth == 0)
                 return false;
+            edge = f->s.returns[top];
+            top = (top + WALK_RETURNS - 1) % WALK_RETURNS;
+            depth--;
             bits <<= 1;
             node = at >> FAST_SHIFT;
             at = edge;
@@ -178,7 +181,9 @@ static inline __attribute__((always_inline)) bool follow(struct fast *f, uint64_
         } else if ((at & 7) == FAST_CALL) {
             node = at >> FAST_SHIFT;
             side = FAST_TAKEN;
-            fast_push(f, edge_of(f, node, FAST_FALL));
+            top = (top + 1) % WALK_RETURNS;
+            f->s.returns[top] = edge_of(f, node, FAST_FALL);
+            depth += depth < WALK_RETURNS;
             if (!--fuel)
                 return false;
         } else if ((at & 7) == FAST_JUMP || (at & 7) == FAST_PASS) {
@@ -204,6 +209,8 @@ static inline __attribute__((always_inline)) bool follow(struct fast *f, uint64_
         }
         at = nodes[node].to[side];
     }
+    f->s.top = top;
+    f->s.depth = depth;
     f->s.at = at ? at : (node << 1 | side) << FAST_SHIFT;
     if (trail) {
         f->trail.n = (size_t)(words - f->trail.at);
