@@ -122,7 +122,7 @@ static const struct {
     {"cpuid15", "EAX/EBX", dec_raw_cpuid15, "TSC to crystal clock ratio"},
 };
 
-enum { COMMON_OPTIONS = 6, RAW_OPTIONS = sizeof(raw_options) / sizeof(raw_options[0]) };
+enum { COMMON_OPTIONS = 8, RAW_OPTIONS = sizeof(raw_options) / sizeof(raw_options[0]) };
 
 static void common_options(struct decode_options *o, struct st_option table[COMMON_OPTIONS])
 {
@@ -150,6 +150,17 @@ static void common_options(struct decode_options *o, struct st_option table[COMM
                                   .to = o,
                                   .fn = add_build_id_dir,
                                   .help = "look for code files by build id in DIR (default: ~/.debug)"};
+    table[6] = (struct st_option){.name = "threads",
+                                  .arg = "N",
+                                  .kind = ST_OPT_NUMBER,
+                                  .to = &o->raw.threads,
+                                  .least = 1,
+                                  .most = 64,
+                                  .help = "how many to use (default: as many as there are CPUs)"};
+    table[7] = (struct st_option){.name = "reference",
+                                  .kind = ST_OPT_FLAG,
+                                  .to = &o->raw.reference,
+                                  .help = "decode with libipt alone: slower, the same result"};
 }
 
 static int parse(struct decode_options *o, int argc, char **argv, struct st_error *err)

@@ -137,6 +137,8 @@ static int decode_ring(struct job *j, size_t index, dec_emit_fn *to, struct st_e
     struct dec_flow_options options = {.config = j->sb->pt,
                                        .ring = (uint32_t)index,
                                        .snapshot = j->sb->snapshot,
+                                       .threads = dec_raw_threads(&j->options->raw),
+                                       .reference = j->options->raw.reference,
                                        .overwritten = ring->overwritten,
                                        .where = dec_sideband_where,
                                        .where_ctx = j->sb,

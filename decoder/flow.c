@@ -1,6 +1,7 @@
 /* One ring: configuration, runs, and the walk over each of them. */
 #include "decoder/flow.h"
 
+#include "decoder/fast.h"
 #include "decoder/flow_pieces.h"
 #include "decoder/flow_walk.h"
 #include "perfdata/format.h"
@@ -84,7 +85,7 @@ static void gap_before(struct walk *w, enum dec_gap reason)
     out_gap(w->out, reason, NULL, details[reason]);
 }
 
-static int walk_bytes(struct walk *w, const struct pt_run *run)
+static int walk_bytes(struct walk *w, struct fast *fast, const struct pt_run *run)
 {
     struct pt_config config;
     set_config(&config, &w->options->config, run);
@@ -96,7 +97,8 @@ static int walk_bytes(struct walk *w, const struct pt_run *run)
     w->serial = 0;
     int rc = times_init(&w->times, &w->options->config, &config, w->err);
     if (rc == 0) {
-        rc = walk_run(w);
+        w->until = UINT64_MAX;
+        rc = fast && !config.errata.bdm64 ? fast_run(fast, run) : walk_run(w, WALK_SYNC);
         times_free(&w->times);
     }
     pt_qry_free_decoder(w->query);
@@ -105,7 +107,7 @@ static int walk_bytes(struct walk *w, const struct pt_run *run)
     return rc;
 }
 
-static int walk_runs(struct walk *w, const pt_runs *runs)
+static int walk_runs(struct walk *w, struct fast *fast, const pt_runs *runs)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < runs->n; i++) {
@@ -113,7 +115,7 @@ static int walk_runs(struct walk *w, const pt_runs *runs)
             gap_before(w, runs->at[i].before);
         else if (w->options->overwritten)
             w->gap_first = DEC_GAP_OVERWRITTEN;
-        rc = w->out->rc ? w->out->rc : walk_bytes(w, &runs->at[i]);
+        rc = w->out->rc ? w->out->rc : walk_bytes(w, fast, &runs->at[i]);
     }
     return rc;
 }
@@ -122,6 +124,8 @@ static int walk_all(const struct dec_flow_options *options, const pt_runs *runs,
                     struct dec_flow_counts *counts, struct st_error *err)
 {
     struct flow_out out;
+    struct fast *fast = NULL;
+    struct fast_graph graph = {0};
     struct walk *w = calloc(1, sizeof(*w));
     if (!w)
         return st_nomem(err, "the flow decoder");
@@ -136,8 +140,17 @@ static int walk_all(const struct dec_flow_options *options, const pt_runs *runs,
     w->err = err;
     w->where = (struct dec_where){.pid = -1, .tid = -1, .cpu = -1};
     rc = code_new(&w->code, err);
+    if (rc == 0 && !options->reference)
+        rc = fast_graph_new(&graph, err);
+    if (rc == 0 && !options->reference)
+        rc = fast_new(&fast, &graph, w, err);
+    if (rc == 0 && fast && options->threads > 1 && !options->emit)
+        rc = fast_crew_new(&fast->crew, fast, options->threads, err);
     if (rc == 0)
-        rc = walk_runs(w, runs);
+        rc = walk_runs(w, fast, runs);
+    fast_free(fast);
+    if (graph.about)
+        fast_graph_free(&graph);
     code_free(w->code);
     out_free(&out);
     free(w);

@@ -124,6 +124,12 @@ struct dec_flow_options {
     bool snapshot; /* pieces are successive snapshots of an overwritten ring: they may overlap, `offset` tells
                       nothing */
 
+    unsigned threads; /* to use; 0: 1. With more, `where` is asked by several at once */
+
+    size_t group; /* bytes of trace that a thread takes at a time, at least; 0: 256 KiB */
+
+    bool reference; /* libipt's walk alone: slower, the same result */
+
     bool overwritten; /* older bytes were overwritten before the first piece: begin with a gap */
 
     dec_where_fn *where;

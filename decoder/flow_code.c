@@ -236,6 +236,13 @@ int code_at(struct code *code, const struct dec_space *space, uint64_t time,
     return 0;
 }
 
+int code_decode(const struct code *code, const struct dec_space *space, uint64_t time, uint64_t address,
+                enum code_mode mode, struct code_run *run)
+{
+    struct window w = {.space = space, .time = time, .address = address};
+    return decode_run(code, &w, address, mode, run) ? 0 : CODE_NO_BYTES;
+}
+
 bool code_reaches(struct code *code, const struct dec_space *space, uint64_t time, uint64_t address,
                   enum code_mode mode, uint64_t stop, uint32_t *count)
 {

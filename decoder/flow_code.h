@@ -49,6 +49,10 @@ void code_free(struct code *code);
 int code_at(struct code *code, const struct dec_space *space, uint64_t time,
             const struct dec_mapping *mapping, uint64_t address, enum code_mode mode, struct code_run *run);
 
+/* As code_at(), for callers that keep the run themselves: it is decoded each time. */
+int code_decode(const struct code *code, const struct dec_space *space, uint64_t time, uint64_t address,
+                enum code_mode mode, struct code_run *run);
+
 /* Steps over at most *count instructions of a run that begins at `address`, stopping where `stop` is reached.
  * Returns whether it was; *count is then how many were stepped over. */
 bool code_reaches(struct code *code, const struct dec_space *space, uint64_t time, uint64_t address,

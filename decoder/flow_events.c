@@ -3,6 +3,27 @@
 
 #include <string.h>
 
+/* When the event that was fetched happened. One that took no packet belongs to those of the one before it;
+ * where several packets make an event (FUP, PIP, MODE.Exec, then TIP), a CYC packet may stand among them: the
+ * last one's time counts. */
+static void time_event(struct walk *w)
+{
+    uint64_t offset;
+    if (w->event.status_update) {
+        times_at(&w->times, w->offset, &w->event_time);
+        return;
+    }
+    if (pt_qry_get_offset(w->query, &offset) < 0 || offset == w->offset)
+        return;
+    bool whole = w->event.type == ptev_enabled || w->event.type == ptev_async_disabled ||
+                 w->event.type == ptev_async_branch || w->event.type == ptev_async_paging ||
+                 w->event.type == ptev_exec_mode;
+    if (whole)
+        times_at_tip(&w->times, w->offset, &w->event_time);
+    else
+        times_at(&w->times, w->offset, &w->event_time);
+}
+
 int walk_fetch(struct walk *w)
 {
     if (w->held || !(w->status & pts_event_pending))
@@ -13,8 +34,8 @@ int walk_fetch(struct walk *w)
         return walk_refused(w, status);
     w->status = status;
     w->held = true;
-    if (!walk_after_query(w, &w->event_time))
-        times_at(&w->times, w->offset, &w->event_time);
+    w->event_offset = w->offset;
+    time_event(w);
     return 0;
 }
 
@@ -167,6 +188,9 @@ static void on_ptwrite(struct walk *w)
 static int on_event(struct walk *w)
 {
     w->held = false;
+    /* That one has no place, so nothing can be said to have happened at its time. */
+    if (w->event.type == ptev_cbr)
+        return 0;
     walk_time(w, &w->event_time);
     switch (w->event.type) {
     case ptev_enabled:
@@ -206,6 +230,8 @@ int walk_events(struct walk *w)
         int rc = walk_fetch(w);
         if (rc || !w->held || !is_due(w))
             return rc;
+        if (w->event.status_update && w->event.type != ptev_cbr && w->event_offset >= w->until)
+            return WALK_PSB;
         rc = on_event(w);
         if (rc)
             return rc;

@@ -1,6 +1,8 @@
 /* The packets with times, followed beside the walk. */
 #include "decoder/flow_time.h"
 
+#include "decoder/fast_packet.h"
+
 #include <string.h>
 
 static const uint64_t NO_OFFSET = UINT64_MAX;
@@ -73,6 +75,10 @@ static void apply_tsc(const struct flow_times *t, struct time_base *base, const 
 /* Crystal ticks to TSC ticks. */
 static uint64_t ticks(const struct dec_pt_config *config, uint64_t ctc)
 {
+    uint32_t below = config->cpuid15_eax;
+    if (ctc < (uint64_t)1 << 32)
+        return below & (below - 1) ? ctc * config->cpuid15_ebx / below
+                                   : ctc * config->cpuid15_ebx >> __builtin_ctz(below);
     return (uint64_t)((unsigned __int128)ctc * config->cpuid15_ebx / config->cpuid15_eax);
 }
 
@@ -226,6 +232,102 @@ static void apply(struct flow_times *t)
     }
 }
 
+void times_tsc(struct flow_times *t, uint64_t payload)
+{
+    apply_tsc(t, &t->base, &(const struct pt_packet_tsc){.tsc = payload});
+    set_absolute(t);
+}
+
+void times_tma(struct flow_times *t, uint16_t ctc, uint16_t fc)
+{
+    apply_tma(t, &t->base, &(const struct pt_packet_tma){.ctc = ctc, .fc = fc});
+}
+
+void times_mtc(struct flow_times *t, uint8_t ctc)
+{
+    if (apply_mtc(t, &t->base, &(const struct pt_packet_mtc){.ctc = ctc}))
+        set_absolute(t);
+}
+
+void times_cbr(struct flow_times *t, uint8_t ratio)
+{
+    apply_cbr(t, &(const struct pt_packet_cbr){.ratio = ratio});
+}
+
+/* A packet as look_at() wants it, of those it looks at. */
+static void unpack(const uint8_t *p, size_t size, struct pt_packet *packet)
+{
+    packet->type = ppt_pad;
+    if ((*p & 3) == 3) {
+        packet->type = ppt_cyc;
+        packet->payload.cyc.value = packet_cyc(p, size);
+    } else if (*p == PACKET_TSC) {
+        packet->type = ppt_tsc;
+        packet->payload.tsc.tsc = packet_number(p + 1, 7);
+    } else if (*p == PACKET_MTC) {
+        packet->type = ppt_mtc;
+        packet->payload.mtc.ctc = p[1];
+    } else if ((*p & 0x1f) == PACKET_PGD) {
+        packet->type = ppt_tip_pgd;
+    } else if (*p == PACKET_EXTENDED && p[1] == EXTENDED_OVF) {
+        packet->type = ppt_ovf;
+    }
+}
+
+/* As look_ahead(), in bytes. */
+static bool look_in(struct flow_times *t, const uint8_t *p, const uint8_t *end)
+{
+    struct outlook o = {.base = t->base, .cycles = t->cycles};
+    struct pt_packet packet;
+    t->bounded = true;
+    t->bound = UINT64_MAX;
+    while (p < end) {
+        size_t size = packet_size(p, end);
+        if (size == 0)
+            return false;
+        if (*p & 1 || *p == PACKET_EXTENDED) {
+            unpack(p, size, &packet);
+            if (packet.type != ppt_pad && look_at(t, &o, &packet)) {
+                t->bound = o.base.tsc;
+                if (!t->config->nom_freq && !o.pause && o.cycles && t->bound > t->from)
+                    t->ratio = (double)(t->bound - t->from) / (double)o.cycles;
+                return true;
+            }
+        }
+        p += size;
+    }
+    return true;
+}
+
+bool times_settle(struct flow_times *t, const uint8_t *ahead, const uint8_t *end)
+{
+    if (t->cycles == 0)
+        return true;
+    if (!t->bounded && !look_in(t, ahead, end))
+        return false;
+    double passed = (double)t->cycles * (t->ratio > 0 ? t->ratio : 1.0);
+    uint64_t room = t->bound > t->from ? t->bound - t->from : 0;
+    if (t->bound == UINT64_MAX && passed > LONGEST)
+        return false;
+    uint64_t tsc = t->from + (passed < (double)room ? (uint64_t)passed : room);
+    if (tsc > t->tsc)
+        t->tsc = tsc;
+    return true;
+}
+
+bool times_resume(struct flow_times *t, const struct flow_times *known, uint64_t offset)
+{
+    struct pt_packet_decoder *packets = t->packets, *ahead = t->ahead;
+    *t = *known;
+    t->packets = packets;
+    t->ahead = ahead;
+    t->bounded = false;
+    if (pt_pkt_sync_set(packets, offset) < 0)
+        return false;
+    step(t);
+    return true;
+}
+
 void times_at(struct flow_times *t, uint64_t offset, struct packet_time *time)
 {
     while (t->offset < offset) {
@@ -238,6 +340,17 @@ void times_at(struct flow_times *t, uint64_t offset, struct packet_time *time)
                                  .tsc = t->tsc,
                                  .serial = t->serial,
                                  .tnt_bits = tnt ? t->packet.payload.tnt.bit_size : 0};
+}
+
+void times_at_tip(struct flow_times *t, uint64_t offset, struct packet_time *time)
+{
+    times_at(t, offset, time);
+    while (t->offset != NO_OFFSET && t->packet.type != ppt_tip && t->packet.type != ppt_tip_pge &&
+           t->packet.type != ppt_tip_pgd) {
+        apply(t);
+        step(t);
+    }
+    times_at(t, 0, time);
 }
 
 void times_at_psb(struct flow_times *t, uint64_t offset, struct packet_time *time)

@@ -70,8 +70,25 @@ int times_init(struct flow_times *t, const struct dec_pt_config *config, const s
                struct st_error *err);
 void times_free(struct flow_times *t);
 
+/* Of a follower that reads the packets itself: what stood in them. `packets` and `ahead` are not used. */
+void times_tsc(struct flow_times *t, uint64_t payload);
+void times_tma(struct flow_times *t, uint16_t ctc, uint16_t fc);
+void times_mtc(struct flow_times *t, uint8_t ctc);
+void times_cbr(struct flow_times *t, uint8_t ratio);
+
+/* tsc of cycles that were added up since `from`. False: what follows at `ahead` cannot be read, or cannot be.
+ */
+bool times_settle(struct flow_times *t, const uint8_t *ahead, const uint8_t *end);
+
+/* Goes on with what such a follower knew in front of `offset`. False: there is no packet. */
+bool times_resume(struct flow_times *t, const struct flow_times *known, uint64_t offset);
+
 /* The time of the packet at `offset`. Offsets may only grow from call to call. */
 void times_at(struct flow_times *t, uint64_t offset, struct packet_time *time);
+
+/* The time of the first packet at or behind `offset` that tells where execution went (TIP, TIP.PGE, TIP.PGD).
+ */
+void times_at_tip(struct flow_times *t, uint64_t offset, struct packet_time *time);
 
 /* The time that the PSB at `offset` and the state behind it, up to PSBEND, tell. */
 void times_at_psb(struct flow_times *t, uint64_t offset, struct packet_time *time);

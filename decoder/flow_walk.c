@@ -185,21 +185,6 @@ static bool is_endless(struct walk *w, uint64_t target)
     return false;
 }
 
-/* The branch at w->ip as it is being decided. */
-struct branch {
-    const struct code_run *run;
-
-    uint64_t next; /* address behind it */
-
-    uint64_t target; /* of a direct one */
-
-    uint64_t to; /* where it went; 0: unknown */
-
-    bool taken;
-
-    bool direct;
-};
-
 static uint64_t mask(const struct walk *w, uint64_t ip)
 {
     return w->mode == CODE_64 ? ip : w->mode == CODE_32 ? ip & 0xffffffffu : ip & 0xffffu;
@@ -211,7 +196,7 @@ static bool is_far(const struct code_run *run)
 }
 
 /* A TIP packet. */
-static int ask_tip(struct walk *w, struct branch *b)
+static int ask_tip(struct walk *w, struct walk_branch *b)
 {
     struct packet_time time;
     walk_before_query(w);
@@ -248,7 +233,7 @@ static void use_bit(struct walk *w)
         walk_time(w, &w->tnt);
 }
 
-static int ask_tnt(struct walk *w, struct branch *b)
+static int ask_tnt(struct walk *w, struct walk_branch *b)
 {
     int taken;
     int status = ask_bit(w, &taken);
@@ -262,7 +247,7 @@ static int ask_tnt(struct walk *w, struct branch *b)
 
 /* A return has a bit when it goes where its call came from, else an address; it leaves the return stack
  * either way. */
-static int decide_return(struct walk *w, struct branch *b)
+static int decide_return(struct walk *w, struct walk_branch *b)
 {
     int taken;
     uint64_t expected = 0;
@@ -281,14 +266,14 @@ static int decide_return(struct walk *w, struct branch *b)
     return 0;
 }
 
-static int decide_direct(struct walk *w, struct branch *b)
+static int decide_direct(struct walk *w, struct walk_branch *b)
 {
     out_ran(w->out, 1);
     b->to = b->target;
     return 0;
 }
 
-static int decide_call(struct walk *w, struct branch *b)
+static int decide_call(struct walk *w, struct walk_branch *b)
 {
     int rc = b->direct ? decide_direct(w, b) : ask_tip(w, b);
     if (rc == 0 && !(b->direct && b->run->displacement == 0))
@@ -296,7 +281,7 @@ static int decide_call(struct walk *w, struct branch *b)
     return rc;
 }
 
-static int decide(struct walk *w, struct branch *b)
+static int decide(struct walk *w, struct walk_branch *b)
 {
     b->taken = true;
     switch (b->run->end) {
@@ -313,7 +298,7 @@ static int decide(struct walk *w, struct branch *b)
     }
 }
 
-static void count_branch(struct dec_flow_counts *counts, const struct branch *b)
+static void count_branch(struct dec_flow_counts *counts, const struct walk_branch *b)
 {
     bool indirect = !b->direct && !is_far(b->run);
     uint64_t *const by_end[] = {
@@ -326,7 +311,7 @@ static void count_branch(struct dec_flow_counts *counts, const struct branch *b)
     counts->taken += b->taken && b->to != b->next;
 }
 
-static void send_branch(struct walk *w, const struct branch *b)
+void walk_send(struct walk *w, const struct walk_branch *b)
 {
     static const uint16_t kinds[] = {
         [CODE_COND_JUMP] = DEC_COND_JUMP, [CODE_JUMP] = DEC_JUMP,         [CODE_CALL] = DEC_CALL,
@@ -344,7 +329,7 @@ static void send_branch(struct walk *w, const struct branch *b)
 }
 
 /* Whether the held event says that tracing went off with this branch. */
-static bool leaves(const struct walk *w, const struct branch *b)
+static bool leaves(const struct walk *w, const struct walk_branch *b)
 {
     const struct pt_event *event = &w->event;
     if (!w->held || event->type != ptev_disabled || event->status_update)
@@ -357,7 +342,7 @@ static bool leaves(const struct walk *w, const struct branch *b)
     return !b->direct || ip == b->target;
 }
 
-static int leave(struct walk *w, struct branch *b)
+static int leave(struct walk *w, struct walk_branch *b)
 {
     const struct pt_event *event = &w->event;
     b->taken = true;
@@ -367,7 +352,7 @@ static int leave(struct walk *w, struct branch *b)
     w->held = false;
     out_ran(w->out, 1);
     walk_time(w, &w->event_time);
-    send_branch(w, b);
+    walk_send(w, b);
     out_event(w->out, DEC_DISABLE, 0, w->ip, 0, 0);
     /* A call comes back behind itself, whoever it was that it called; a direct jump goes on at its target. */
     w->leave = 0;
@@ -392,7 +377,7 @@ static int take_paging(struct walk *w)
 
 /* Erratum BDM64: the packet of a branch directly before a transaction's abort may be wrong. If the place of
  * the abort cannot be reached from where the branch seems to lead, it led to that place. */
-static int mend_abort(struct walk *w, struct branch *b)
+static int mend_abort(struct walk *w, struct walk_branch *b)
 {
     struct code_run run;
     uint64_t place, from = w->ip;
@@ -415,7 +400,7 @@ static int mend_abort(struct walk *w, struct branch *b)
 
 static int walk_branch(struct walk *w, const struct code_run *run)
 {
-    struct branch b = {.run = run, .direct = run->direct};
+    struct walk_branch b = {.run = run, .direct = run->direct};
     int rc = is_far(run) ? take_paging(w) : 0;
     b.next = mask(w, w->ip + run->length);
     b.target = mask(w, b.next + (uint64_t)(int64_t)run->displacement);
@@ -438,7 +423,7 @@ static int walk_branch(struct walk *w, const struct code_run *run)
     if (rc)
         return rc;
     bool kernel = (w->ip | b.to) >> 63;
-    send_branch(w, &b);
+    walk_send(w, &b);
     w->ip = b.to;
     return kernel ? walk_ask(w) : 0;
 }
@@ -502,8 +487,7 @@ static int walk_on(struct walk *w)
     }
 }
 
-/* Goes to the next PSB. */
-static int walk_sync(struct walk *w)
+int walk_sync(struct walk *w)
 {
     uint64_t ip = 0;
     int status = pt_qry_sync_forward(w->query, &ip);
@@ -530,13 +514,29 @@ static int walk_sync(struct walk *w)
     return rc;
 }
 
-int walk_run(struct walk *w)
+bool walk_resume(struct walk *w, uint64_t psb, const struct flow_times *known, uint64_t behind)
+{
+    uint64_t ip;
+    int status = pt_qry_sync_set(w->query, &ip, psb);
+    if (status < 0 || !times_resume(&w->times, known, behind))
+        return false;
+    w->status = status;
+    w->held = false;
+    w->tnt_left = 0;
+    w->offset = psb;
+    return true;
+}
+
+int walk_run(struct walk *w, int rc)
 {
     uint64_t last = UINT64_MAX, offset;
-    int rc = WALK_SYNC;
+    if (rc == 0)
+        rc = walk_on(w);
     while (rc == WALK_SYNC || rc == WALK_LOST) {
         if (rc == WALK_LOST) {
             rc = walk_skip(w);
+        } else if (w->until != UINT64_MAX) {
+            return rc;
         } else {
             rc = walk_sync(w);
             if (rc != WALK_END && pt_qry_get_sync_offset(w->query, &offset) == 0 && offset == last)
@@ -546,6 +546,8 @@ int walk_run(struct walk *w)
         if (rc == 0)
             rc = walk_on(w);
     }
+    if (rc == WALK_PSB && !w->out->rc)
+        return rc;
     out_flush(w->out, NULL);
     return w->out->rc ? w->out->rc : rc < 0 ? rc : 0;
 }

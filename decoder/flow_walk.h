@@ -20,6 +20,7 @@ enum walk_result {
     WALK_LOST = 2, /* a gap was reported; the place is known again after the next packet with an address */
     WALK_SYNC = 3, /* a gap was reported; only the next PSB helps */
     WALK_STOP = 4, /* `where` or `emit` wants to stop: out->rc has their word */
+    WALK_PSB = 5,  /* at a PSB+ behind `until`, whose state is the walk's */
 };
 
 struct walk {
@@ -66,6 +67,10 @@ struct walk {
 
     struct packet_time event_time; /* of the held event */
 
+    uint64_t event_offset; /* and of the packet it was read at */
+
+    uint64_t until; /* offset; UINT64_MAX: to the end */
+
     uint64_t now; /* the last point, perf ns */
 
     uint64_t serial; /* packet_time.serial of that point */
@@ -87,9 +92,33 @@ struct walk {
     struct st_error *err;
 };
 
-/* Walks the whole trace of the query decoder. 0, or a negative st_code, or what `where` or `emit` returned.
- */
-int walk_run(struct walk *w);
+/* Goes to the next PSB. 0 or a walk_result. */
+int walk_sync(struct walk *w);
+
+/* Walks from where the walk stands on (rc WALK_SYNC or WALK_LOST: from the next place that helps). WALK_PSB;
+ * WALK_SYNC if `until` is not UINT64_MAX; else the end of the trace was reached: 0, or a negative st_code, or
+ * what `where` or `emit` returned. */
+int walk_run(struct walk *w, int rc);
+
+/* Stands at a PSB+ whose state is the walk's already, as are the times `known` behind it. False: it cannot be
+ * read. */
+bool walk_resume(struct walk *w, uint64_t psb, const struct flow_times *known, uint64_t behind);
+
+/* Tells what a branch did, and counts it. */
+struct walk_branch {
+    const struct code_run *run;
+
+    uint64_t next; /* address behind it */
+
+    uint64_t target; /* of a direct one */
+
+    uint64_t to; /* where it went; 0: unknown */
+
+    bool taken;
+
+    bool direct;
+};
+void walk_send(struct walk *w, const struct walk_branch *b);
 
 /* flow_events.c: */
 

@@ -29,6 +29,10 @@ struct dec_raw {
     struct dec_pt_config config;
 
     bool has_cpu, has_clock;
+
+    long threads; /* how many; 0: as there are CPUs. Of every kind of input */
+
+    bool reference; /* as in struct dec_flow_options; of every kind of input */
 };
 
 int dec_raw_trace(void *to, const char *text, struct st_error *err);
@@ -68,6 +72,9 @@ int dec_raw_run(const struct dec_raw *raw, dec_emit_fn *emit, void *emit_ctx, st
 
 /* `--dump packets` of every trace. Needs no images. */
 int dec_raw_packets(const struct dec_raw *raw, FILE *out, struct st_error *err);
+
+/* The number of threads to use. */
+unsigned dec_raw_threads(const struct dec_raw *raw);
 
 void dec_raw_result_free(struct dec_raw_result *result);
 

@@ -93,6 +93,12 @@ static int where(void *ctx, uint32_t ring, uint64_t time, struct dec_where *wher
     return 0;
 }
 
+unsigned dec_raw_threads(const struct dec_raw *raw)
+{
+    long online = raw->threads ? raw->threads : sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (unsigned)online : 1;
+}
+
 static int run_trace(const struct dec_raw *raw, size_t i, dec_emit_fn *emit, void *emit_ctx,
                      struct dec_raw_result *result, struct st_error *err)
 {
@@ -100,6 +106,8 @@ static int run_trace(const struct dec_raw *raw, size_t i, dec_emit_fn *emit, voi
     struct raw_where ctx = {.space = result->space};
     struct dec_flow_options options = {.config = raw->config,
                                        .ring = (uint32_t)i,
+                                       .threads = dec_raw_threads(raw),
+                                       .reference = raw->reference,
                                        .where = where,
                                        .where_ctx = &ctx,
                                        .emit = emit,

@@ -184,6 +184,22 @@ const struct dec_mapping *dec_space_find(const struct dec_space *space, uint64_t
     return later;
 }
 
+const struct dec_space *dec_space_side(const struct dec_space *space, uint64_t address)
+{
+    return space->kernel && address >> 63 ? space->kernel : space;
+}
+
+uint64_t dec_space_stable(const struct dec_space *space, uint64_t time)
+{
+    uint64_t until = UINT64_MAX;
+    for (size_t i = 0; i < space->maps.n; i++) {
+        const struct dec_mapping *mapping = &space->maps.at[i];
+        if (mapping->until > time && mapping->until < until && mapping->since < mapping->until)
+            until = mapping->until;
+    }
+    return until;
+}
+
 void dec_space_symbol(const struct dec_space *space, uint64_t time, uint64_t address, struct dec_place *place)
 {
     *place = (struct dec_place){.mapping = dec_space_find(space, time, address)};

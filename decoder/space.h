@@ -60,6 +60,13 @@ struct dec_place {
 void dec_space_symbol(const struct dec_space *space, uint64_t time, uint64_t address,
                       struct dec_place *place);
 
+/* The space that answers for an address: the kernel's, or `space` itself. */
+const struct dec_space *dec_space_side(const struct dec_space *space, uint64_t address);
+
+/* From when on dec_space_find() may answer otherwise than at `time`, for addresses that the space answers for
+ * itself: the next time that a mapping is replaced or ends. UINT64_MAX: never. */
+uint64_t dec_space_stable(const struct dec_space *space, uint64_t time);
+
 /* Copies up to n code bytes at `address` as they were at `time`, across adjoining mappings. Returns how many
  * there were. */
 size_t dec_space_read(const struct dec_space *space, uint64_t time, uint64_t address, void *buf, size_t n);

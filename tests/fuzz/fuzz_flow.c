@@ -1,6 +1,6 @@
 /* libFuzzer: any bytes as Intel PT packets over any bytes as code. Besides memory errors and hangs it looks
- * for broken promises of decoder/flow.h: time that goes back, branches that do not join, a gap that is not
- * the last of its batch. */
+ * for broken promises of decoder/flow.h: a fast walk that differs from libipt's, time that goes back,
+ * branches that do not join, a gap that is not the last of its batch. */
 #include "decoder/flow.h"
 
 #include <stdlib.h>
@@ -19,6 +19,8 @@ struct check {
     uint64_t time, last_to;
 
     bool on;
+
+    uint64_t hash; /* of all events */
 };
 
 static void require(bool promise)
@@ -27,15 +29,26 @@ static void require(bool promise)
         abort();
 }
 
+static void add_hash(uint64_t *hash, uint64_t value)
+{
+    *hash = (*hash ^ value) * 0x9e3779b97f4a7c15u;
+    *hash ^= *hash >> 29;
+}
+
 static int look(void *ctx, const struct dec_stream_info *info, const struct dec_event *events, size_t n,
                 const char *detail)
 {
     struct check *c = ctx;
-    (void)info;
     require(n > 0);
     for (size_t i = 0; i < n; i++) {
         const struct dec_event *e = &events[i];
         require(e->time >= c->time);
+        add_hash(&c->hash, e->time);
+        add_hash(&c->hash, e->from);
+        add_hash(&c->hash, e->to);
+        add_hash(&c->hash, e->arg);
+        add_hash(&c->hash, (uint64_t)e->kind << 32 | e->flags);
+        add_hash(&c->hash, (uint64_t)(uint32_t)info->tid);
         c->time = e->time;
         require(e->kind != DEC_GAP || (i + 1 == n && detail));
         if (e->kind == DEC_ENABLE)
@@ -70,6 +83,28 @@ static void configure(struct dec_flow_options *options, const uint8_t *head)
     options->overwritten = head[1] & 4;
 }
 
+/* libipt's walk alone tells the same, and so do counts without events, by one thread and by several. */
+static void compare(struct dec_flow_options options, const struct dec_piece *pieces, size_t npieces,
+                    const struct dec_flow_counts *counts)
+{
+    const struct check *by_fast = options.emit_ctx;
+    struct check check = {.space = by_fast->space};
+    struct dec_flow_counts again = {0};
+    options.reference = true;
+    options.emit_ctx = &check;
+    require(dec_flow_run(&options, pieces, npieces, &again, NULL) == 0);
+    require(check.hash == by_fast->hash);
+    require(memcmp(&again, counts, sizeof(again)) == 0);
+    options.reference = false;
+    options.emit = NULL;
+    options.group = 1;
+    for (options.threads = 1; options.threads < 3; options.threads++) {
+        memset(&again, 0, sizeof(again));
+        require(dec_flow_run(&options, pieces, npieces, &again, NULL) == 0);
+        require(memcmp(&again, counts, sizeof(again)) == 0);
+    }
+}
+
 /* The rest of the input: code, then trace behind a PSB that starts at the code. */
 static void run(struct dec_images *images, struct check *check, const uint8_t *data, size_t size)
 {
@@ -93,8 +128,11 @@ static void run(struct dec_images *images, struct check *check, const uint8_t *d
                                   .offset = cut,
                                   .truncated = data[1] & 8}};
     if (dec_images_add_bytes(images, "code", code, ncode, &image, NULL) == 0 &&
-        dec_space_map((struct dec_space *)(uintptr_t)check->space, 0, BASE, ncode, 0, image, NULL) == 0)
-        require(dec_flow_run(&options, pieces, data[1] & 16 ? 2 : 1, &counts, NULL) == 0);
+        dec_space_map((struct dec_space *)(uintptr_t)check->space, 0, BASE, ncode, 0, image, NULL) == 0) {
+        size_t npieces = data[1] & 16 ? 2 : 1;
+        require(dec_flow_run(&options, pieces, npieces, &counts, NULL) == 0);
+        compare(options, pieces, npieces, &counts);
+    }
     free(trace);
 }
 

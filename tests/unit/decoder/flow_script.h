@@ -239,11 +239,56 @@ static inline void script_clear(struct script *s)
     s->text.at[0] = '\0';
 }
 
+struct script_reference {
+    ST_VEC(struct dec_event) events;
+};
+
+static inline int script_reference_emit(void *ctx, const struct dec_stream_info *info,
+                                        const struct dec_event *events, size_t n, const char *detail)
+{
+    struct script_reference *r = ctx;
+    (void)info;
+    (void)detail;
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(st_vec_push(&r->events, events[i]), 0);
+    return 0;
+}
+
+/* libipt's walk alone tells the same, and so do counts without events, by one thread and by several. */
+static inline void script_compare(struct script *s, const struct dec_piece *pieces, size_t n)
+{
+    struct script_reference r = {0};
+    struct dec_flow_options options = script_options(s);
+    struct dec_flow_counts counts = {0};
+    options.reference = true;
+    options.emit = script_reference_emit;
+    options.emit_ctx = &r;
+    assert_int_equal(dec_flow_run(&options, pieces, n, &counts, NULL), 0);
+    assert_memory_equal(&counts, &s->counts, sizeof(counts));
+    assert_int_equal(r.events.n, s->events.n);
+    for (size_t i = 0; i < r.events.n; i++)
+        assert_memory_equal(&r.events.at[i], &s->events.at[i], sizeof(*r.events.at));
+    memset(&counts, 0, sizeof(counts));
+    options.reference = false;
+    options.emit = NULL;
+    assert_int_equal(dec_flow_run(&options, pieces, n, &counts, NULL), 0);
+    assert_memory_equal(&counts, &s->counts, sizeof(counts));
+    memset(&counts, 0, sizeof(counts));
+    options.threads = 3;
+    options.group = 1;
+    assert_int_equal(dec_flow_run(&options, pieces, n, &counts, NULL), 0);
+    assert_memory_equal(&counts, &s->counts, sizeof(counts));
+    st_vec_free(&r.events);
+}
+
 static inline int script_run_pieces(struct script *s, const struct dec_piece *pieces, size_t n)
 {
     struct dec_flow_options options = script_options(s);
     script_clear(s);
-    return dec_flow_run(&options, pieces, n, &s->counts, NULL);
+    int rc = dec_flow_run(&options, pieces, n, &s->counts, NULL);
+    if (rc == 0)
+        script_compare(s, pieces, n);
+    return rc;
 }
 
 static inline int script_run(struct script *s)

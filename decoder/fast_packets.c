@@ -1,0 +1,590 @@
+/* The packets of a stretch, one after the other. */
+#include "decoder/fast.h"
+
+#include "decoder/fast_packet.h"
+
+#include <string.h>
+
+static const uint64_t NEVER = UINT64_MAX;
+
+/* How many cycles from times.from on do not reach the limit for sure. */
+static void limit_cycles(struct fast_state *s)
+{
+    s->limit_cycles = NEVER;
+    if (s->limit == NEVER)
+        return;
+    uint64_t ticks = s->limit > s->times.from ? s->limit - s->times.from : 0;
+    /* No division where it needs not be near: this is done for each MTC packet. */
+    s->limit_cycles = s->times.ratio <= 8 ? ticks / 8 : (uint64_t)((double)ticks / s->times.ratio);
+}
+
+void fast_limit(struct fast *f)
+{
+    struct fast_state *s = &f->s;
+    uint64_t until = s->worlds_until;
+    if (!s->ask_due && s->where.until < until)
+        until = s->where.until;
+    s->limit = until <= s->now ? 0 : dec_clock_tsc(&f->w->options->config.clock, until);
+    if (s->limit != NEVER && s->limit > 0)
+        s->limit--; /* rounded */
+    limit_cycles(s);
+}
+
+/* The time of what comes now, if packets told a new one. */
+static bool point(struct fast *f, unsigned kind)
+{
+    struct fast_state *s = &f->s;
+    struct flow_times *t = &s->times;
+    if (!t->base.known || t->serial == s->serial)
+        return true;
+    s->serial = t->serial;
+    bool first = f->points++ == 0;
+    if (!f->timely && !first && t->tsc < s->limit && t->cycles < s->limit_cycles)
+        return true;
+    if (!fast_flush(f) || !times_settle(t, f->p, f->end))
+        return false;
+    uint64_t ns = dec_clock_ns(&f->w->options->config.clock, t->tsc);
+    if (ns > s->now || !f->w->out->timed)
+        s->now = ns;
+    if (first)
+        f->first_time = ns;
+    if (fast_trailing(f) && !fast_word_ip(f, TRAIL_POINT, kind | (t->fresh ? POINT_EXACT : 0), ns))
+        return false;
+    s->ask_due |= s->now >= s->where.until;
+    if (s->now >= s->worlds_until && !fast_worlds(f))
+        return false;
+    fast_limit(f);
+    return true;
+}
+
+static bool ask(struct fast *f)
+{
+    if (!fast_ask(f))
+        return false;
+    fast_limit(f);
+    return true;
+}
+
+static bool on_cyc(struct fast *f, const uint8_t *p, size_t size)
+{
+    struct flow_times *t = &f->s.times;
+    if (!t->base.known)
+        return true;
+    t->cycles += packet_cyc(p, size);
+    t->fresh = true;
+    t->serial++;
+    return t->config->nom_freq || t->bounded || times_settle(t, f->p, f->end);
+}
+
+/* A packet that is about time, CYC apart. */
+static bool on_clock(struct fast *f, const uint8_t *p)
+{
+    struct flow_times *t = &f->s.times;
+    if (*p == PACKET_TSC)
+        times_tsc(t, packet_number(p + 1, 7));
+    else if (*p == PACKET_MTC)
+        times_mtc(t, p[1]);
+    else if (p[1] == EXTENDED_TMA)
+        times_tma(t, (uint16_t)packet_number(p + 2, 2), (uint16_t)(packet_number(p + 5, 2) & 0x1ff));
+    else if (times_settle(t, f->p, f->end))
+        times_cbr(t, p[2]);
+    else
+        return false;
+    limit_cycles(&f->s);
+    return true;
+}
+
+static bool is_time(const uint8_t *p)
+{
+    return *p == PACKET_PAD || (*p & 3) == 3 || *p == PACKET_TSC || *p == PACKET_MTC ||
+           (*p == PACKET_EXTENDED && (p[1] == EXTENDED_TMA || p[1] == EXTENDED_CBR));
+}
+
+/* A packet of time or none at all at p. False: neither, or it cannot be read. */
+static bool on_time(struct fast *f, const uint8_t *p, size_t size)
+{
+    if (*p == PACKET_PAD)
+        return true;
+    if ((*p & 3) == 3)
+        return on_cyc(f, p, size);
+    if (*p == PACKET_TSC || *p == PACKET_MTC)
+        return on_clock(f, p);
+    return *p == PACKET_EXTENDED && (p[1] == EXTENDED_TMA || p[1] == EXTENDED_CBR) && on_clock(f, p);
+}
+
+static bool mode_at(const uint8_t *p, enum code_mode *mode)
+{
+    static const enum code_mode modes[] = {CODE_16, CODE_64, CODE_32};
+    if (p[1] >> 5 != 0 || (p[1] & 3) == 3)
+        return false;
+    *mode = modes[p[1] & 3];
+    return true;
+}
+
+static bool is_transaction(const uint8_t *p)
+{
+    return p[1] >> 5 == 1 && p[1] & 3;
+}
+
+/* Stands at the target of a branch by the node, which keeps the edge. */
+static void go(struct fast *f, uint32_t node, uint64_t ip)
+{
+    struct fast_node *n = &f->nodes[node];
+    fast_edge edge = n->to[FAST_TAKEN];
+    if ((edge & 7) != FAST_OPEN) {
+        const struct fast_about *about = &f->graph->about[edge >> FAST_SHIFT];
+        if (about->start == ip && about->world == f->s.worlds[ip >> 63]) {
+            f->s.at = edge;
+            return;
+        }
+    }
+    edge = fast_look_up(f, ip);
+    if (edge == FAST_NO_EDGE)
+        fast_stand(f, ip);
+    else
+        f->s.at = n->to[FAST_TAKEN] = edge;
+}
+
+/* Whether the branch at the end of a node goes on behind itself. */
+static bool stays(const struct fast *f, fast_edge at, uint64_t ip)
+{
+    uint32_t node = at >> FAST_SHIFT;
+    struct fast_node *n = &f->nodes[node];
+    const struct fast_about *about = &f->graph->about[node];
+    if ((at & 7) != FAST_TIP_CALL) {
+        if (n->to[FAST_FALL] == 0)
+            n->to[FAST_FALL] = (uint32_t)fast_next(f->graph, about);
+        if (n->to[FAST_FALL] != (uint32_t)ip)
+            return false;
+    }
+    return fast_next(f->graph, about) == ip;
+}
+
+static bool on_tip(struct fast *f, const uint8_t *p)
+{
+    fast_edge at, ignored;
+    bool known = packet_ip(p, &f->s.last_ip);
+    uint64_t ip = f->s.last_ip;
+    if (!known || !f->s.on || !fast_advance(f, &at) || !point(f, POINT_BRANCH))
+        return false;
+    uint32_t node = at >> FAST_SHIFT;
+    if ((at & 7) == FAST_RETURN)
+        fast_pop(f, &ignored);
+    else if ((at & 7) == FAST_TIP_CALL)
+        fast_push(f, fast_fall(f, node));
+    else if ((at & 7) != FAST_TIP)
+        return false;
+    if (!fast_trailing(f))
+        fast_visit(f, node, stays(f, at, ip) ? FAST_FALL : FAST_TAKEN);
+    else if (!fast_word_ip(f, TRAIL_TO, node, ip))
+        return false;
+    f->s.times.fresh = false;
+    if (f->s.ask_due && (ip | fast_ip(f, at)) >> 63) {
+        if (!ask(f))
+            return false;
+    }
+    go(f, node, ip);
+    return true;
+}
+
+static bool on_enable(struct fast *f, const uint8_t *p)
+{
+    bool known = packet_ip(p, &f->s.last_ip);
+    uint64_t ip = f->s.last_ip;
+    if (!known || f->s.on || !point(f, POINT_NOW) || !ask(f))
+        return false;
+    f->s.times.fresh = false;
+    f->s.on = true;
+    f->s.begin = true;
+    fast_stand(f, ip);
+    return !fast_trailing(f) || fast_word_ip(f, TRAIL_ENABLE, f->s.leave && f->s.leave == ip, ip);
+}
+
+/* Whether tracing went off with the branch of the node at `at`. */
+static bool leaves(const struct fast *f, fast_edge at, bool known, uint64_t ip)
+{
+    const struct fast_about *about = &f->graph->about[at >> FAST_SHIFT];
+    switch (at & 7) {
+    case FAST_COND:
+        return known && (ip == fast_target(f->graph, about) || ip == fast_next(f->graph, about));
+    case FAST_CALL:
+    case FAST_JUMP:
+        return known && ip == fast_target(f->graph, about);
+    case FAST_RETURN:
+    case FAST_TIP:
+    case FAST_TIP_CALL:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The branch with which tracing goes off: the first that could. */
+static bool find_leaving(struct fast *f, bool known, uint64_t ip, fast_edge *at)
+{
+    for (unsigned fuel = 1 << 16; fuel; fuel--) {
+        if ((f->s.at & 7) == FAST_OPEN && !fast_open_here(f))
+            return false;
+        *at = f->s.at;
+        if (leaves(f, *at, known, ip))
+            return true;
+        if (!fast_pass(f, *at))
+            return false;
+    }
+    return false;
+}
+
+static bool on_disable(struct fast *f, const uint8_t *p)
+{
+    fast_edge at;
+    bool known = packet_ip(p, &f->s.last_ip);
+    uint64_t ip = known ? f->s.last_ip : 0;
+    if (!f->s.on || !find_leaving(f, known, ip, &at) || !point(f, POINT_BRANCH))
+        return false;
+    uint32_t node = at >> FAST_SHIFT;
+    const struct fast_about *about = &f->graph->about[node];
+    uint64_t next = fast_next(f->graph, about);
+    bool taken = about->run.end != CODE_COND_JUMP || ip == fast_target(f->graph, about);
+    if (!fast_trailing(f))
+        fast_visit(f, node, taken && ip != next ? FAST_TAKEN : FAST_FALL);
+    else if (!fast_word_ip(f, TRAIL_LEAVE, node, ip))
+        return false;
+    f->s.leave = about->run.direct ? ip : 0;
+    if (about->run.end == CODE_CALL || about->run.end == CODE_FAR_CALL)
+        f->s.leave = next;
+    if (about->run.end == CODE_CALL)
+        fast_push(f, fast_fall(f, node));
+    f->s.on = false;
+    f->s.times.fresh = false;
+    return true;
+}
+
+/* A switch of the address space: by an instruction, or by a far branch whose address follows. */
+static bool on_paging(struct fast *f)
+{
+    fast_edge at;
+    unsigned kind = POINT_NOW;
+    if (f->s.on) {
+        if (!fast_advance_paging(f, &at))
+            return false;
+        kind = POINT_BEFORE;
+    }
+    if (!point(f, kind))
+        return false;
+    f->s.times.fresh = false;
+    return !f->s.on || (at & 7) == FAST_TIP || fast_pass(f, at);
+}
+
+/* What ends an interrupted instruction. */
+static bool on_interrupt(struct fast *f, uint64_t from, const uint8_t *p)
+{
+    bool known = packet_ip(p, &f->s.last_ip);
+    uint64_t ip = f->s.last_ip;
+    f->s.did = true;
+    f->s.begin = false;
+    if ((*p & 0x1f) == PACKET_PGD) {
+        f->s.on = false;
+        f->s.leave = from;
+        return !fast_trailing(f) || fast_word_ip(f, TRAIL_DISABLE, 0, from);
+    }
+    if (!known)
+        return false;
+    if (fast_trailing(f)) {
+        if (!fast_word_ip(f, TRAIL_ASYNC, 0, from) || !fast_room(f, 2))
+            return false;
+        f->trail.at[f->trail.n++] = (uint32_t)ip;
+        f->trail.at[f->trail.n++] = (uint32_t)(ip >> 32);
+    }
+    fast_stand(f, ip);
+    return !f->s.ask_due || !((ip | from) >> 63) || ask(f);
+}
+
+/* An address of execution: here only that of an interrupt, with what came of it behind it. */
+static bool on_fup(struct fast *f, const uint8_t *p)
+{
+    enum code_mode mode = f->s.mode;
+    bool known = packet_ip(p, &f->s.last_ip);
+    uint64_t from = f->s.last_ip;
+    if (!known || !f->s.on || !fast_reach(f, from))
+        return false;
+    f->s.times.fresh = false;
+    for (;;) {
+        p = f->p;
+        size_t size = packet_size(p, f->end);
+        if (size == 0)
+            return false;
+        f->p += size;
+        if ((*p & 0x1f) == PACKET_TIP || (*p & 0x1f) == PACKET_PGD)
+            break;
+        if (*p == PACKET_EXTENDED && p[1] == EXTENDED_PIP)
+            f->s.times.fresh = false;
+        else if (*p == PACKET_MODE ? !mode_at(p, &mode) || mode != f->s.mode : !on_time(f, p, size))
+            return false;
+    }
+    bool done = point(f, POINT_NOW) && on_interrupt(f, from, p);
+    f->s.times.fresh = false;
+    return done;
+}
+
+/* What a PSB+ says besides time. */
+struct header {
+    uint64_t ip; /* 0: none, tracing is off */
+
+    enum code_mode mode;
+
+    bool has_mode, has_fup;
+};
+
+/* Reads the PSB+ at p; applies its times if `apply`. False: it has something unusual, or is cut off. */
+static bool read_header(struct fast *f, const uint8_t *p, bool apply, struct header *h)
+{
+    uint64_t last = 0;
+    memset(h, 0, sizeof(*h));
+    if (packet_size(p, f->end) != PSB_SIZE || pt_find_psb(p, PSB_SIZE, 0) != 0)
+        return false;
+    for (p += PSB_SIZE;;) {
+        size_t size = packet_size(p, f->end);
+        if (size == 0)
+            return false;
+        f->p = p + size;
+        if (*p == PACKET_EXTENDED && p[1] == EXTENDED_PSBEND)
+            break;
+        if ((*p & 0x1f) == PACKET_FUP) {
+            h->has_fup = packet_ip(p, &last);
+            h->ip = last;
+            if (!h->has_fup)
+                return false;
+            f->s.times.fresh &= !apply;
+        } else if (*p == PACKET_MODE) {
+            h->has_mode |= p[1] >> 5 == 0;
+            if (is_transaction(p) || (p[1] >> 5 == 0 && !mode_at(p, &h->mode)) || p[1] >> 5 > 1)
+                return false;
+        } else if (*p == PACKET_EXTENDED && p[1] == EXTENDED_PIP) {
+            f->s.times.fresh &= !apply;
+        } else if (is_time(p)) {
+            if (apply && !on_time(f, p, size))
+                return false;
+        } else {
+            return false;
+        }
+        p += size;
+    }
+    f->s.last_ip = last;
+    return true;
+}
+
+bool fast_behind_psb(struct fast *f, const uint8_t *psb)
+{
+    struct header h;
+    if (!read_header(f, psb, false, &h) || h.has_fup != f->s.on)
+        return false;
+    if (h.has_mode && f->s.mode_known && h.mode != f->s.mode)
+        return false;
+    if (h.has_mode)
+        f->s.mode = h.mode;
+    f->s.mode_known |= h.has_mode;
+    return true;
+}
+
+bool fast_begin(struct fast *f, const uint8_t *psb)
+{
+    struct fast_state *s = &f->s;
+    struct header h;
+    memset(s, 0, sizeof(*s));
+    s->times.config = &f->w->options->config;
+    s->worlds[0] = s->worlds[1] = UINT32_MAX;
+    if (!read_header(f, psb, true, &h))
+        return false;
+    s->mode = h.has_mode ? h.mode : f->w->options->config.bits == 32 ? CODE_32 : CODE_64;
+    s->mode_known = h.has_mode;
+    s->serial = s->times.serial;
+    if (s->times.base.known)
+        s->now = dec_clock_ns(&s->times.config->clock, s->times.tsc);
+    if (!fast_ask(f))
+        return false;
+    s->on = h.has_fup;
+    if (s->on)
+        fast_stand(f, h.ip);
+    return true;
+}
+
+/* Over the PSB+ at p, whose state must be that of the walk. */
+static bool cross(struct fast *f, const uint8_t *p)
+{
+    struct header h;
+    if (!read_header(f, p, false, &h) || h.has_fup != f->s.on)
+        return false;
+    if (f->s.on && (!fast_reach(f, h.ip) || (h.has_mode && h.mode != f->s.mode)))
+        return false;
+    f->s.mode_known |= h.has_mode;
+    f->timely = true; /* so that each stretch ends with a time that is known */
+    return read_header(f, p, true, &h) && point(f, POINT_NOW);
+}
+
+/* The time of a TNT packet is that of its last bit, whose words are the last of the trail: it goes in front
+ * of them. */
+static bool point_in_trail(struct fast *f)
+{
+    uint32_t words[3];
+    size_t n = f->last_words;
+    f->trail.n -= n;
+    memcpy(words, f->trail.at + f->trail.n, n * sizeof(*words));
+    if (!point(f, POINT_BRANCH) || !fast_room(f, n))
+        return false;
+    memcpy(f->trail.at + f->trail.n, words, n * sizeof(*words));
+    f->trail.n += n;
+    return true;
+}
+
+/* Bits may wait for more where nothing depends on when they came. */
+static bool count_tnt(struct fast *f, uint64_t bits)
+{
+    unsigned n = 63 - (unsigned)__builtin_ctzll(bits);
+    if (f->nbits + n > FAST_BITS && !fast_flush(f))
+        return false;
+    if (n > FAST_BITS / 2)
+        return fast_flush(f) && fast_bits(f, bits);
+    f->bits = f->bits << n | bits >> (64 - n);
+    f->nbits += n;
+    return true;
+}
+
+static bool on_tnt(struct fast *f, const uint8_t *p)
+{
+    uint64_t bits = packet_tnt(p);
+    struct flow_times *t = &f->s.times;
+    if (!f->s.on || !bits || bits == TNT_NONE)
+        return false;
+    if (f->counting) {
+        if (!count_tnt(f, bits) || !point(f, POINT_BRANCH))
+            return false;
+    } else {
+        bool timed = t->base.known && t->serial != f->s.serial;
+        if (!fast_bits(f, bits) || (timed && !point_in_trail(f)))
+            return false;
+    }
+    t->fresh = false;
+    return true;
+}
+
+static bool on_extended(struct fast *f, const uint8_t *p, size_t size)
+{
+    switch (p[1]) {
+    case EXTENDED_TNT:
+        return on_tnt(f, p);
+    case EXTENDED_PIP:
+        return fast_flush(f) && on_paging(f);
+    case EXTENDED_TMA:
+    case EXTENDED_CBR:
+        return on_time(f, p, size);
+    default:
+        return false;
+    }
+}
+
+/* Mode.Exec binds to the address that follows; only one that changes nothing is taken here. */
+static bool on_mode(const struct fast *f, const uint8_t *p)
+{
+    enum code_mode mode;
+    size_t size = 2;
+    if (!mode_at(p, &mode) || mode != f->s.mode)
+        return false;
+    do {
+        p += size;
+        size = packet_size(p, f->end);
+    } while (size && is_time(p));
+    return size && (*p & 0x1f) == (f->s.on ? PACKET_TIP : PACKET_PGE);
+}
+
+static bool on_odd(struct fast *f, const uint8_t *p)
+{
+    if (*p == PACKET_TSC || *p == PACKET_MTC)
+        return on_clock(f, p);
+    if (!fast_flush(f))
+        return false;
+    switch (*p & 0x1f) {
+    case PACKET_TIP:
+        return on_tip(f, p);
+    case PACKET_PGE:
+        return on_enable(f, p);
+    case PACKET_PGD:
+        return on_disable(f, p);
+    case PACKET_FUP:
+        return on_fup(f, p);
+    default:
+        return *p == PACKET_MODE && on_mode(f, p);
+    }
+}
+
+/* The packets that there are most of, as long as nothing comes between: where only counts are wanted. */
+static bool count_run(struct fast *f, const uint8_t *to)
+{
+    struct fast_state *s = &f->s;
+    struct flow_times *t = &s->times;
+    const uint8_t *p = f->p;
+    const bool known = t->base.known, simple = t->config->nom_freq || t->bounded;
+    uint64_t bits = f->bits;
+    unsigned nbits = f->nbits;
+    while (p < to) {
+        uint32_t c = *p;
+        if (!(c & 1) && c > PACKET_EXTENDED) {
+            unsigned n = 30 - (unsigned)__builtin_clz(c);
+            if (nbits + n > FAST_BITS) {
+                if (!fast_bits(f, (bits << 1 | 1) << (63 - nbits)))
+                    return false;
+                nbits = 0;
+            }
+            bits = bits << n | (c >> 1 & ((1u << n) - 1));
+            nbits += n;
+            if (known && t->serial != s->serial) {
+                if (f->points == 0 || t->tsc >= s->limit || t->cycles >= s->limit_cycles)
+                    break; /* point() has more to do */
+                s->serial = t->serial;
+                f->points++;
+            }
+        } else if ((c & 7) == 3 && simple) {
+            t->cycles += known ? c >> 3 : 0;
+            t->serial += known;
+        } else if ((c & 7) == 7 && simple && p + 1 < to && !(p[1] & 1)) {
+            p++;
+            t->cycles += known ? c >> 3 | (uint64_t)(*p >> 1) << 5 : 0;
+            t->serial += known;
+        } else {
+            break;
+        }
+        p++;
+    }
+    f->bits = bits;
+    f->nbits = nbits;
+    bool due = p < to && !(*p & 1) && *p > PACKET_EXTENDED; /* its bits were taken, its time not */
+    f->p = p + due;
+    return !due || point(f, POINT_BRANCH);
+}
+
+bool fast_stretch(struct fast *f, const uint8_t *to)
+{
+    f->nbits = 0;
+    fast_limit(f);
+    f->timely = fast_trailing(f) || to == f->end;
+    while (f->p < to) {
+        if (f->counting && f->s.on && !f->timely && !count_run(f, to))
+            return false;
+        const uint8_t *p = f->p;
+        if (p == to)
+            break;
+        size_t size = packet_size(p, f->end);
+        bool done;
+        if (size == 0)
+            return false;
+        f->p += size;
+        if (!(*p & 1))
+            done = *p == PACKET_EXTENDED ? on_extended(f, p, size) : *p == PACKET_PAD || on_tnt(f, p);
+        else if ((*p & 3) == 3)
+            done = on_cyc(f, p, size);
+        else
+            done = on_odd(f, p);
+        if (!done)
+            return false;
+    }
+    return fast_flush(f) && f->p == to && (to == f->end || cross(f, to));
+}

@@ -1,0 +1,62 @@
+#!/bin/bash
+# The speed of control flow: one line a figure, `NAME VALUE UNIT vs WHAT`. What is compared runs in turns, and the least
+# processor time of the rounds counts: this machine does other things too.
+# usage: decode_speed.sh PERF.DATA [BUILD-ID-FOLDER]   BUILD is the build folder
+set -euo pipefail
+BUILD=$(realpath "${BUILD:-build}")
+data=$1 ids=()
+[ $# -lt 2 ] || ids=(--buildid-dir "$2")
+rounds=${ROUNDS:-3}
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# The seconds of processor time that COMMAND takes: of its threads together.
+cpu() { # COMMAND...
+    local TIMEFORMAT='%U %S'
+    { time "$@" >"$scratch/out" 2>"$scratch/err"; } 2>"$scratch/time" || { cat "$scratch/err" >&2; return 1; }
+    awk '{ print $1 + $2 }' "$scratch/time"
+}
+
+# The seconds that pass until all of the commands, one a line of words, are done.
+wall() { # COMMAND-WORD... [and COMMAND-WORD...]
+    local begin word words=()
+    begin=$(date +%s%N)
+    for word in "$@" and; do
+        if [ "$word" = and ]; then
+            "${words[@]}" >/dev/null &
+            words=()
+        else
+            words+=("$word")
+        fi
+    done
+    wait
+    echo "$(date +%s%N) $begin" | awk '{ print ($1 - $2) / 1e9 }'
+}
+
+least() { sort -g "$scratch/$1" | head -n 1; }
+ratio() { awk -v a="$1" -v b="$2" -v f="${3:-%.1f}" 'BEGIN { printf f, a / b }'; }
+
+flow=("$BUILD/stalltrap" decode --stats "${ids[@]}" "$data")
+"${flow[@]}" --threads 1 >"$scratch/stats"
+"${flow[@]}" --reference >"$scratch/reference"
+branches=$(jq '.branches.taken' "$scratch/stats")
+bytes=$(jq '.bytes' "$scratch/stats")
+for ((i = 0; i < rounds; i++)); do
+    cpu "${flow[@]}" --threads 1 >>"$scratch/ours"
+    cpu "${flow[@]}" --reference >>"$scratch/slow"
+    cpu perf "${ids[@]}" script -i "$data" --itrace=e >>"$scratch/perf"
+    "$BUILD/tests/bench/decode_rate" "$data" "${@:2}" >>"$scratch/libipt"
+    wall "${flow[@]}" --threads 2 >>"$scratch/two"
+    wall "${flow[@]}" --threads 1 and "${flow[@]}" --threads 1 >>"$scratch/both"
+done
+ours=$(least ours)
+echo "flow_trace $branches taken branches vs $bytes bytes of trace, $(ratio "$bytes" "$branches" %.2f) bytes a branch: $data"
+echo "flow_rate $(ratio "$branches" "$(ratio "$ours" 0.000001 %f)") M branches/s vs nothing: decode --stats, 1 thread, time kept"
+same=$(diff <(jq -c 'del(.seconds)' "$scratch/stats") <(jq -c 'del(.seconds)' "$scratch/reference") >/dev/null && echo 0 || echo 1)
+echo "flow_differs $same counts vs decode --reference, libipt's query decoder (goal: 0)"
+echo "flow_reference $(ratio "$(least slow)" "$ours") times faster vs decode --reference"
+echo "flow_perf $(ratio "$(least perf)" "$ours") times faster vs perf script --itrace=e (goal: 10)"
+echo "flow_libipt $(ratio "$(least libipt | cut -d' ' -f1)" "$ours") times faster vs libipt's block decoder with a section cache," \
+    "$(least libipt | cut -d' ' -f2) instructions of $(jq .instructions "$scratch/stats") with $(least libipt | cut -d' ' -f3) errors (goal: 10)"
+echo "flow_threads $(ratio "$(ratio "$(least both)" 2 %f)" "$(least two)" %.2f) of two decodes at once vs 2 threads (goal: 0.9)"
+[ "$same" = 0 ]
