@@ -20,8 +20,9 @@ deps:
 test-deps:
 	@tools/deps.sh build test
 
+# All but what tries the PT machine itself: `make ptvm-test` runs that too.
 test: test-deps all sanitize
-	ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure --timeout 600 $(CTEST_ARGS)
+	ctest --test-dir $(BUILD) -LE machine -j $(JOBS) --output-on-failure --timeout 600 $(CTEST_ARGS)
 
 # The unit and golden tests once more with AddressSanitizer and UndefinedBehaviorSanitizer, and the fuzz targets, built by clang.
 sanitize: $(BUILD)/sanitize/build.ninja
