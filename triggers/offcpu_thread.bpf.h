@@ -58,6 +58,8 @@ struct thread {
 };
 
 #include "triggers/context.bpf.h"
+#define thread_begins_late thread_begins_late
+static void thread_begins_late(struct thread *t, struct task_struct *task);
 #include "triggers/follow.bpf.h"
 #include "triggers/output.bpf.h"
 
@@ -91,6 +93,14 @@ static __always_inline st_u64 switch_clock(struct task_struct *running)
 static __always_inline struct thread *thread_at(const st_u32 *slot)
 {
     return slot ? bpf_map_lookup_elem(&threads, slot) : NULL;
+}
+
+/* The task's own: one that is about to end may still point to a slot that it has given up. */
+static __always_inline struct thread *thread_of(const st_u32 *slot, struct task_struct *task)
+{
+    struct thread *t = thread_at(slot);
+
+    return t && t->task == (st_u64)task ? t : NULL;
 }
 
 #endif

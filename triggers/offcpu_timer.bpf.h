@@ -46,17 +46,27 @@ static __always_inline void arm(struct thread *t, st_u64 ns)
     }
 }
 
-static void thread_begins(struct thread *t, struct task_struct *task)
+static __always_inline void begin(struct thread *t, struct task_struct *task, bool make_now)
 {
     t->off = 0;
     t->emit = 0;
     t->waker = 0;
     t->css = 0;
     t->task = (st_u64)task;
+    if (!offcpu.measure_only && !t->timer_ready && make_now)
+        make_timer(t);
+}
+
+static void thread_begins(struct thread *t, struct task_struct *task)
+{
     /* Of a whole machine's threads most only ever wait for work: there, the first wait that counts makes it.
      */
-    if (!offcpu.measure_only && !t->timer_ready && !(make_timers_anywhere && follow.mode != FOLLOW_PIDS))
-        make_timer(t);
+    begin(t, task, !(make_timers_anywhere && follow.mode != FOLLOW_PIDS));
+}
+
+static void thread_begins_late(struct thread *t, struct task_struct *task)
+{
+    begin(t, task, make_timers_anywhere);
 }
 
 static void returned_unseen(struct thread *t, st_u32 slot, struct task_struct *task);
