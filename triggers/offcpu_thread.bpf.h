@@ -10,6 +10,8 @@
 #define ONGOING         1ull /* bit of thread.off: told as ongoing */
 #define RUNNING         2ull /* thread.off: not off, or not in a way that counts; 0: not seen yet */
 #define HOLD_LOOK_NS    50000000ull
+#define TRY_AGAIN_NS    1000000ull /* a record that did not get out */
+#define MAX_TRIES       100
 
 struct thread {
     struct bpf_timer timer;
@@ -37,6 +39,8 @@ struct thread {
     st_u32 armed; /* the timer is, or will be looked at by its callback */
 
     st_u32 emit; /* a record in `pending` waits for the thread's user stack */
+
+    st_u32 tries; /* to get it out */
 
     st_u32 timer_ready;
 
