@@ -184,5 +184,5 @@ CREATE TABLE tile (
     depth INTEGER NOT NULL,
     number INTEGER NOT NULL,
     data BLOB NOT NULL,
-    PRIMARY KEY (thread_id, level, depth, number)
+    PRIMARY KEY (thread_id, level, number, depth)
 ) WITHOUT ROWID;

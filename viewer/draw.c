@@ -256,16 +256,11 @@ int vw_track_area(const struct vw_view *v)
     return v->screen->height - 3 - vw_detail_area(v) - vw_list_area(v) - 1;
 }
 
-int vw_draw(struct vw_view *v, struct st_error *err)
+static int draw_panes(struct vw_view *v, struct st_error *err)
 {
     int tracks = vw_track_area(v), more = vw_detail_area(v) - VW_DETAIL_ROWS;
     int rc = 0;
 
-    vw_screen_clear(v->screen);
-    if (v->mode == VW_MODE_HELP) {
-        vw_draw_help(v);
-        return 0;
-    }
     draw_title(v);
     draw_overview(v);
     draw_ruler(v);
@@ -280,4 +275,19 @@ int vw_draw(struct vw_view *v, struct st_error *err)
     if (!rc && more > 0)
         rc = vw_draw_details(v, 3 + tracks + VW_DETAIL_ROWS, more, err);
     return rc ? rc : vw_draw_footer(v, err);
+}
+
+int vw_draw(struct vw_view *v, struct st_error *err)
+{
+    int rc;
+
+    vw_screen_clear(v->screen);
+    if (v->mode == VW_MODE_HELP) {
+        vw_draw_help(v);
+        return 0;
+    }
+    vw_trace_hold(v->trace);
+    rc = draw_panes(v, err);
+    vw_trace_release(v->trace);
+    return rc;
 }

@@ -45,8 +45,6 @@ struct drawing {
     struct mix *mix; /* a cell each: [(depth - depth0) * width + column] */
 
     double *on, *off; /* nanoseconds a column, of the state row */
-
-    int depth; /* of the blocks that are being read */
 };
 
 static int row_on_screen(const struct drawing *d, int row)
@@ -181,18 +179,18 @@ static int draw_call(void *ctx, const struct vw_call *c)
     return 0;
 }
 
-static int draw_block(void *ctx, const struct tdb_block *b)
+static int draw_block(void *ctx, int depth, const struct tdb_block *b)
 {
     struct drawing *d = ctx;
 
     if (!b->dense) {
         /* What was open when the window began was drawn before. */
         if (b->start >= d->v->window.from)
-            draw_one(d, &(struct bar){b->id, b->start, b->start + b->duration, b->symbol_id, d->depth});
+            draw_one(d, &(struct bar){b->id, b->start, b->start + b->duration, b->symbol_id, depth});
     } else if (!d->v->hide_kernel || !vw_symbol(d->v->trace, b->symbol_id)->kernel) {
         int64_t at = b->start < d->v->window.from ? d->v->window.from : b->start;
 
-        add_to_mix(d, d->depth, vw_column(d->v, at), b->calls, b->symbol_id, b->busy_ns);
+        add_to_mix(d, depth, vw_column(d->v, at), b->calls, b->symbol_id, b->busy_ns);
     }
     return 0;
 }
@@ -276,11 +274,12 @@ static int spread_span(void *ctx, int64_t start, int64_t end, const char *text)
     return 0;
 }
 
-static int spread_block(void *ctx, const struct tdb_block *b)
+static int spread_block(void *ctx, int depth, const struct tdb_block *b)
 {
     struct strip *p = ctx;
     int x = vw_column(p->d->v, b->start);
 
+    (void)depth;
     if (!b->dense)
         spread(p->d->v, p->columns, b->start, b->start + b->duration);
     else if (x >= 0 && x < p->d->v->screen->width)
@@ -297,11 +296,12 @@ static int read_spans(struct drawing *d, const struct vw_thread *t, int level, c
     struct strip p = {d, columns};
     int64_t from = v->window.from < 0 ? 0 : v->window.from;
     int64_t tile = level < 0 ? 0 : from >> (level + TDB_TILE_BITS) << (level + TDB_TILE_BITS);
+    struct vw_part part = {level, depth, depth, v->window.from, v->window.to};
     int rc;
 
     if (level < 0)
         return vw_each_span(v->trace, what, t->id, v->window.from, v->window.to, spread_span, &p, err);
-    rc = vw_each_block(v->trace, t, level, depth, v->window.from, v->window.to, spread_block, &p, err);
+    rc = vw_each_block(v->trace, t, &part, spread_block, &p, err);
     return rc ? rc : vw_span_before(v->trace, what, t->id, tile, v->window.from, spread_span, &p, err);
 }
 
@@ -373,10 +373,11 @@ static int draw_calls(struct drawing *d, const struct vw_thread *t, int level, s
     if (level < 0) {
         rc = vw_each_call(v->trace, t->id, v->window.from, v->window.to, draw_call, d, err);
     } else {
+        struct vw_part part = {level, d->depth0, d->depth0 + d->depths - 1, v->window.from, v->window.to};
+
         rc = vw_calls_at(v->trace, t->id, v->window.from, draw_call, d, err);
-        for (d->depth = d->depth0; !rc && d->depth < d->depth0 + d->depths; d->depth++)
-            rc =
-                vw_each_block(v->trace, t, level, d->depth, v->window.from, v->window.to, draw_block, d, err);
+        if (!rc)
+            rc = vw_each_block(v->trace, t, &part, draw_block, d, err);
     }
     paint_mixed(d);
     return rc;

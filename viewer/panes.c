@@ -204,8 +204,10 @@ int vw_draw_details(struct vw_view *v, int first, int rows, struct st_error *err
         char safe[2048], line[2100];
         sqlite3_stmt *stmt;
 
-        if (sqlite3_prepare_v2(v->trace->db, details[i].sql, -1, &stmt, NULL))
-            return vw_sql_failed(v->trace, err);
+        int rc = vw_statement(v->trace, details[i].sql, &stmt, err);
+
+        if (rc)
+            return rc;
         sqlite3_bind_int64(stmt, 1, v->found.call.id);
         if (sqlite3_bind_parameter_count(stmt) >= 2)
             sqlite3_bind_int64(stmt, 2, v->found.call.start);
@@ -216,7 +218,7 @@ int vw_draw_details(struct vw_view *v, int first, int rows, struct st_error *err
             snprintf(line, sizeof(line), "%-14s %s", details[i].title, safe);
             vw_put_text(v->screen, 0, y++, v->screen->width, VW_STYLE_PLAIN, line);
         }
-        sqlite3_finalize(stmt);
+        sqlite3_reset(stmt);
     }
     return 0;
 }
