@@ -141,27 +141,6 @@ static void draw_details(struct vw_view *v, int y)
     vw_put_text(v->screen, 0, y + 2, width, VW_STYLE_PLAIN, text);
 }
 
-struct covered {
-    int64_t from, to, sum;
-};
-
-static int add_gap(void *ctx, int64_t start, int64_t end, const char *reason)
-{
-    struct covered *c = ctx;
-
-    (void)reason;
-    if (start < c->from)
-        start = c->from;
-    if (end > c->to)
-        end = c->to;
-    /* What lies before `from` was counted with an earlier gap. */
-    if (end > start) {
-        c->sum += end - start;
-        c->from = end;
-    }
-    return 0;
-}
-
 static int measured(const struct vw_view *v, char *text, size_t size)
 {
     int64_t here = v->selected ? v->found.call.start : v->window.from;
@@ -191,15 +170,14 @@ static int prompt_line(const struct vw_view *v, char *text, size_t size)
     }
 }
 
-int vw_draw_footer(struct vw_view *v, struct st_error *err)
+void vw_draw_footer(struct vw_view *v)
 {
     int y = v->screen->height - 1;
-    struct covered c = {v->window.from, v->window.to, 0};
+    int64_t missing = 0;
     char text[1024], span[32], selection[32] = "-", distance[32] = "";
-    int rc = 0;
 
     if (v->trace->nthreads)
-        rc = vw_each_span(v->trace, "gap", v->trace->threads[v->thread].id, c.from, c.to, add_gap, &c, err);
+        missing = vw_gap_time(v->trace, v->trace->threads[v->thread].id, v->window.from, v->window.to);
     if (v->selected)
         st_format_duration(v->found.call.end - v->found.call.start, selection, sizeof(selection));
     if (v->last_mark >= 0)
@@ -209,11 +187,10 @@ int vw_draw_footer(struct vw_view *v, struct st_error *err)
         snprintf(text, sizeof(text), "view %s  selection %s%s%s%s  untraced %.0f%%  ? help  q quit",
                  st_format_duration(v->window.to - v->window.from, span, sizeof(span)), selection,
                  v->last_mark >= 0 ? "  from mark " : "", distance, "",
-                 100.0 * (double)c.sum / (double)(v->window.to - v->window.from));
+                 100.0 * (double)missing / (double)(v->window.to - v->window.from));
     for (int x = 0; x < v->screen->width; x++)
         vw_put(v->screen, x, y, ' ', ' ', VW_STYLE_TITLE);
     vw_put_text(v->screen, 0, y, v->screen->width, VW_STYLE_TITLE, text);
-    return rc;
 }
 
 void vw_draw_help(struct vw_view *v)
@@ -274,7 +251,9 @@ static int draw_panes(struct vw_view *v, struct st_error *err)
         draw_details(v, 3 + tracks);
     if (!rc && more > 0)
         rc = vw_draw_details(v, 3 + tracks + VW_DETAIL_ROWS, more, err);
-    return rc ? rc : vw_draw_footer(v, err);
+    if (!rc)
+        vw_draw_footer(v);
+    return rc;
 }
 
 int vw_draw(struct vw_view *v, struct st_error *err)

@@ -265,11 +265,10 @@ struct strip {
     double *columns;
 };
 
-static int spread_span(void *ctx, int64_t start, int64_t end, const char *text)
+static int spread_span(void *ctx, int64_t start, int64_t end)
 {
     struct strip *p = ctx;
 
-    (void)text;
     spread(p->d->v, p->columns, start, end);
     return 0;
 }
@@ -305,17 +304,15 @@ static int read_spans(struct drawing *d, const struct vw_thread *t, int level, c
     return rc ? rc : vw_span_before(v->trace, what, t->id, tile, v->window.from, spread_span, &p, err);
 }
 
-static int draw_gap(void *ctx, int64_t start, int64_t end, const char *reason)
+static void draw_gap(void *ctx, int64_t start, int64_t end)
 {
     struct drawing *d = ctx;
     struct vw_view *v = d->v;
     int y = row_on_screen(d, 0), x0 = vw_column(v, start), x1 = vw_column(v, end);
 
-    (void)reason;
     x1 = x1 == x0 ? x0 + 1 : x1;
     for (int x = x0 < 0 ? 0 : x0; y >= 0 && x < x1 && x < v->screen->width; x++)
         vw_put(v->screen, x, y, 0x2571, '/', VW_STYLE_GAP);
-    return 0;
 }
 
 static void paint_state(const struct drawing *d, int y)
@@ -359,8 +356,7 @@ static int draw_state(struct drawing *d, int thread, int level, struct st_error 
     if (y < 0)
         return rc;
     paint_state(d, y);
-    if (!rc)
-        rc = vw_each_span(v->trace, "gap", t->id, v->window.from, v->window.to, draw_gap, d, err);
+    vw_each_gap(v->trace, t->id, v->window.from, v->window.to, (int64_t)column_ns(v), draw_gap, d);
     put_label(v, thread, y);
     return rc;
 }

@@ -121,18 +121,22 @@ static const char counted_sql[] =
     "JOIN process p ON p.id = t.process_id LEFT JOIN call c ON c.thread_id = t.id GROUP BY t.id "
     "ORDER BY t.id = (SELECT thread_id FROM stall WHERE id = ?1) DESC, count(c.id) DESC, t.tid";
 
-/* A database of version 1, or one that was not made by the decoder, has none. */
-static bool has_summaries(struct vw_trace *t)
+static bool has_row(struct vw_trace *t, const char *sql)
 {
     sqlite3_stmt *stmt;
     bool any;
 
-    if (sqlite3_prepare_v2(t->db, tiles_sql, -1, &t->tiles, NULL) ||
-        sqlite3_prepare_v2(t->db, "SELECT 1 FROM summary LIMIT 1", -1, &stmt, NULL))
+    if (sqlite3_prepare_v2(t->db, sql, -1, &stmt, NULL))
         return false;
     any = sqlite3_step(stmt) == SQLITE_ROW;
     sqlite3_finalize(stmt);
     return any;
+}
+
+/* A database of version 1, or one that was not made by the decoder, has none. */
+static bool has_summaries(struct vw_trace *t)
+{
+    return !sqlite3_prepare_v2(t->db, tiles_sql, -1, &t->tiles, NULL) && has_row(t, "SELECT 1 FROM summary");
 }
 
 static const char slice_sql[] =
@@ -300,6 +304,7 @@ int vw_trace_open(const char *path, struct vw_trace **trace, struct st_error *er
         rc = st_nomem(err, "the symbols");
     if (!rc)
         t->summarised = has_summaries(t);
+    t->counted = !rc && has_row(t, "SELECT 1 FROM function_summary");
     if (!rc && (sqlite3_prepare_v2(t->db, "BEGIN", -1, &t->hold, NULL) ||
                 sqlite3_prepare_v2(t->db, "COMMIT", -1, &t->release, NULL) ||
                 sqlite3_prepare_v2(t->db, symbol_sql, -1, &t->symbol, NULL) ||
@@ -314,6 +319,8 @@ int vw_trace_open(const char *path, struct vw_trace **trace, struct st_error *er
         rc = read_threads(t, err);
     if (!rc)
         rc = read_cpus(t, err);
+    if (!rc)
+        rc = vw_gaps_read(t, err);
     if (!rc)
         rc = read_range(t, err);
     if (rc)
@@ -340,6 +347,7 @@ void vw_trace_close(struct vw_trace *t)
         free(t->kept[i].sql);
     }
     free(t->cpus);
+    free(t->gaps);
     free(t->symbols);
     sqlite3_close(t->db);
     for (int i = 0; i < t->nthreads; i++)
@@ -436,8 +444,6 @@ int vw_find_call(struct vw_trace *t, const char *condition, int64_t a, int64_t b
 int vw_each_span(struct vw_trace *t, const char *what, int64_t thread_id, int64_t from, int64_t to,
                  vw_span_fn *fn, void *ctx, struct st_error *err)
 {
-    static const char gap_sql[] = "SELECT start_ns, end_ns, reason FROM gap WHERE (thread_id = ?1 OR "
-                                  "thread_id IS NULL) AND start_ns < ?3 AND end_ns >= ?2 ORDER BY start_ns";
     char sql[320];
     sqlite3_stmt *stmt;
     int rc = 0, step = SQLITE_DONE;
@@ -445,18 +451,18 @@ int vw_each_span(struct vw_trace *t, const char *what, int64_t thread_id, int64_
     /* Waits and slices of a thread do not overlap: all from the last one on that began before `from`. */
     snprintf(
         sql, sizeof(sql),
-        "SELECT start_ns, end_ns, '' FROM %s WHERE thread_id = ?1 AND start_ns < ?3 AND end_ns >= ?2 AND "
+        "SELECT start_ns, end_ns FROM %s WHERE thread_id = ?1 AND start_ns < ?3 AND end_ns >= ?2 AND "
         "start_ns >= coalesce((SELECT max(start_ns) FROM %s WHERE thread_id = ?1 AND start_ns < ?2), ?2) "
         "ORDER BY start_ns",
         what, what);
-    rc = vw_statement(t, strcmp(what, "gap") != 0 ? sql : gap_sql, &stmt, err);
+    rc = vw_statement(t, sql, &stmt, err);
     if (rc)
         return rc;
     sqlite3_bind_int64(stmt, 1, thread_id);
     sqlite3_bind_int64(stmt, 2, from);
     sqlite3_bind_int64(stmt, 3, to);
     while (!rc && (step = sqlite3_step(stmt)) == SQLITE_ROW)
-        rc = fn(ctx, column_time(stmt, 0), column_time(stmt, 1), column_text(stmt, 2));
+        rc = fn(ctx, column_time(stmt, 0), column_time(stmt, 1));
     if (!rc && step != SQLITE_DONE)
         rc = vw_sql_failed(t, err);
     sqlite3_reset(stmt);
@@ -481,7 +487,7 @@ int vw_span_before(struct vw_trace *t, const char *what, int64_t thread_id, int6
     sqlite3_bind_int64(stmt, 2, before);
     step = sqlite3_step(stmt);
     if (step == SQLITE_ROW && sqlite3_column_int64(stmt, 1) > time)
-        rc = fn(ctx, column_time(stmt, 0), column_time(stmt, 1), "");
+        rc = fn(ctx, column_time(stmt, 0), column_time(stmt, 1));
     else if (step != SQLITE_ROW && step != SQLITE_DONE)
         rc = vw_sql_failed(t, err);
     sqlite3_reset(stmt);

@@ -37,6 +37,15 @@ struct vw_symbol {
     char name[200], module[72];
 };
 
+/* A time of which something is missing. Owned by the trace. */
+struct vw_gap {
+    int64_t thread_id; /* 0: not of one thread */
+
+    int64_t start, end;
+
+    int64_t until; /* the latest end of this one and of all of its thread before it */
+};
+
 /* A prepared statement and its text. Owned by the trace. */
 struct vw_statement {
     char *sql;
@@ -70,6 +79,12 @@ struct vw_trace {
     int64_t sampled_ns; /* the calls are of samples, so far apart (1: not known how far); 0: they are not */
 
     bool summarised; /* it has the tables `summary` and `tile` */
+
+    bool counted; /* it has the table `function_summary` */
+
+    struct vw_gap *gaps; /* by thread_id and start */
+
+    size_t ngaps;
 
     sqlite3_stmt *in_window, *around, *tiles, *symbol, *slice, *next_slice, *hold, *release;
 
@@ -196,9 +211,23 @@ struct vw_slice {
 };
 int vw_slice_at(struct vw_trace *t, int64_t cpu, int64_t time, struct vw_slice *slice, struct st_error *err);
 
-/* Spans of a thread: what = "offcpu", "slice" or "gap" (gaps without a thread included). Same rules as
- * vw_each_call. */
-typedef int vw_span_fn(void *ctx, int64_t start, int64_t end, const char *text);
+/* Reads all gaps (gaps.c). ST_EFAIL, ST_ENOMEM. */
+int vw_gaps_read(struct vw_trace *t, struct st_error *err);
+
+/* Calls fn for the gaps of a thread and those without one that overlap [from, to). With a grain above 0,
+ * those that lie within what was told before, rounded up to the grain, are left out. */
+typedef void vw_gap_fn(void *ctx, int64_t start, int64_t end);
+void vw_each_gap(const struct vw_trace *t, int64_t thread_id, int64_t from, int64_t to, int64_t grain,
+                 vw_gap_fn *fn, void *ctx);
+
+/* How much of [from, to) lies in gaps of the thread or in those without one. */
+int64_t vw_gap_time(const struct vw_trace *t, int64_t thread_id, int64_t from, int64_t to);
+
+/* The start of the next or previous gap of any thread; INT64_MIN: there is none. */
+int64_t vw_gap_beside(const struct vw_trace *t, int64_t time, bool forward);
+
+/* Spans of a thread: what = "offcpu" or "slice". Same rules as vw_each_call. */
+typedef int vw_span_fn(void *ctx, int64_t start, int64_t end);
 int vw_each_span(struct vw_trace *t, const char *what, int64_t thread_id, int64_t from, int64_t to,
                  vw_span_fn *fn, void *ctx, struct st_error *err);
 

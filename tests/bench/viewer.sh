@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 trace=${TRACE:-$work/trace.db}
 keys='0wwwwddaa<Enter>LLLLuuhhllssss0<Tab><Tab>wwwwwwwwwwwwwwwwddddaaaassssssss0/flush_page<Enter>nnnnNN<Esc>gwwwwGt]][['
 keys+='<Space><Tab><Space><S-Tab><Space>KwwwwK0<PgDn><PgDn><PgUp>ma0wwwdd'"'a"'jjjjjkkkLLLLLL<Enter>llllhhhh<Esc>ssssssssssssssss'
-keys+='SxeH<Esc>i<Click:40,8><WheelUp:40,8><WheelDown:20,8><Drag:10,2>pCCfM'
+keys+='SxeFcH<Esc>i<Click:40,8><WheelUp:40,8><WheelDown:20,8><Drag:10,2>pCCfM'
 missed=0
 
 [ -e "$trace" ] || "$BUILD/tests/bench/make_trace" "$trace" "$calls" "$threads"
