@@ -7,4 +7,4 @@ trap 'rm -rf "$work"' EXIT
 export LC_ALL=C.UTF-8 PYTHONDONTWRITEBYTECODE=1
 unset COLUMNS LINES COLORTERM TMUX
 { echo "PRAGMA user_version = 2;"; cat "$SOURCE/tracedb/schema.sql" "$here/known.sql" "$SOURCE/tracedb/indexes.sql"; } | sqlite3 "$work/known.db"
-/usr/bin/python3 "$here/screens.py" "$STALLTRAP" "$work/known.db" "$here"
+/usr/bin/python3 "$here/screens.py" "$STALLTRAP" "$work/known.db" "$here" "$SOURCE/docs/viewer.md"

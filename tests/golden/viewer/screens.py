@@ -1,19 +1,20 @@
-"""screens.py PROGRAM DB EXPECTED-DIR: screens after scripted keys, at 80x24 and 200x60, against files of EXPECTED-DIR.
+"""screens.py PROGRAM DB EXPECTED-DIR PAGE: screens after scripted keys, at 80x24 and 200x60, against files of EXPECTED-DIR.
 
 Without a terminal in UTF-8 and in ASCII (screens-CHARSET-SIZE.txt), and in tmux with the colours of four kinds of terminals
 (colours-KIND-SIZE.txt, escape sequences as `cat -v` shows them). A file holds its screens one after the other, each behind a line
-`== KEYS`. UPDATE=1 writes what comes out as the new expectation.
+`== KEYS`. The screens of PAGE, docs/viewer.md, are what their commands print. UPDATE=1 writes what comes out as the new expectation.
 """
 import difflib
 import os
 import pty
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
 import time
 
-PROGRAM, DB, EXPECTED = sys.argv[1:]
+PROGRAM, DB, EXPECTED, PAGE = sys.argv[1:]
 UPDATE = bool(os.environ.get("UPDATE"))
 SIZES = ("80x24", "200x60")
 KEYS = ["", "0", "0www", "0wwwdd", "tLL<Enter>", "0<Tab><Tab>", "0K", "0<Space>", "i", "S", "0/work<Enter>nn", "0/work<Enter>f", "F", "mauu'a", "0uujMll",
@@ -64,6 +65,22 @@ def plain_screens(charset, size):
         result(f"{name}, keys '{keys}': its size", len(lines) == height and all(len(l) <= width for l in lines))
         result(f"{name}, keys '{keys}': no other characters", charset != "ascii" or got[keys].isascii())
     save(name, got)
+
+
+def page_screens():
+    """Blocks of the page: a line `    $ stalltrap view ...` and what it prints, indented and ended by a line of no indent."""
+    with open(PAGE, encoding="utf-8") as f:
+        parts = re.split(r"(^    \$ stalltrap .*\n)((?:    .*\n|\n(?=    |\n))*)", f.read(), flags=re.M)
+    for i in range(1, len(parts), 3):
+        command = [PROGRAM] + shlex.split(parts[i].strip())[2:]
+        out = subprocess.run(command, capture_output=True, text=True, check=True, encoding="utf-8", cwd=os.path.dirname(DB)).stdout
+        shown = "".join("    " + line + "\n" if line else "\n" for line in out.split("\n")[:-1])
+        result(f"{PAGE}: {parts[i].strip()}", UPDATE or parts[i + 1].rstrip() == shown.rstrip(), shown, parts[i + 1])
+        parts[i + 1] = shown
+    result(f"{PAGE} has screens", len(parts) > 12)
+    if UPDATE:
+        with open(PAGE, "w", encoding="utf-8") as f:
+            f.write("".join(parts))
 
 
 class Terminal:
@@ -137,6 +154,7 @@ def palette():
     result("24 bits: the colours are set", os.waitpid(pid, 0)[1] == 0 and len(set(re.findall(rb"\x1b\]4;\d+;rgb:[\w/]+", output))) >= 20)
 
 
+page_screens()
 palette()
 with tempfile.TemporaryDirectory() as folder:
     for size in SIZES:
