@@ -99,6 +99,42 @@ static void draw_ruler(struct vw_view *v)
     }
 }
 
+/* The trace's marks on the ruler: one look into the index a column, however many there are. */
+static int draw_trace_marks(struct vw_view *v, struct st_error *err)
+{
+    double column = (double)(v->window.to - v->window.from) / v->screen->width;
+    int64_t at = v->window.from;
+    sqlite3_stmt *stmt;
+    int rc = vw_statement(v->trace, "SELECT time_ns FROM mark WHERE time_ns >= ?1 ORDER BY time_ns LIMIT 1",
+                          &stmt, err);
+
+    for (int x = 0; !rc && x < v->screen->width; x++) {
+        int64_t found;
+
+        sqlite3_bind_int64(stmt, 1, at);
+        if (sqlite3_step(stmt) != SQLITE_ROW)
+            break;
+        found = sqlite3_column_int64(stmt, 0);
+        sqlite3_reset(stmt);
+        if (found >= v->window.to)
+            break;
+        x = vw_column(v, found);
+        vw_put(v->screen, x, 2, 0x25be, 'v', VW_STYLE_PLAIN);
+        at = v->window.from + (int64_t)(column * (x + 1)) + 1;
+    }
+    if (!rc)
+        sqlite3_reset(stmt);
+    return rc;
+}
+
+static void draw_own_marks(struct vw_view *v)
+{
+    for (int i = 0; i < VW_MARKS; i++)
+        if (v->marks[i] >= v->window.from && v->marks[i] < v->window.to)
+            vw_put(v->screen, vw_column(v, v->marks[i]), 2, (uint32_t)('a' + i), (char)('a' + i),
+                   VW_STYLE_SELECTED);
+}
+
 static void flag_words(unsigned flags, char *text, size_t size)
 {
     static const struct {
@@ -241,7 +277,9 @@ static int draw_panes(struct vw_view *v, struct st_error *err)
     draw_title(v);
     draw_overview(v);
     draw_ruler(v);
-    if (tracks > 0)
+    rc = draw_trace_marks(v, err);
+    draw_own_marks(v);
+    if (!rc && tracks > 0)
         rc = vw_draw_tracks(v, 3, tracks, err);
     if (!rc && tracks > 0)
         rc = vw_draw_cpus(v, 3, tracks, err);

@@ -44,7 +44,7 @@ struct drawing {
 
     struct mix *mix; /* a cell each: [(depth - depth0) * width + column] */
 
-    double *on, *off; /* nanoseconds a column, of the state row */
+    double *on, *off, *taken; /* nanoseconds a column, of the state row; taken: off it, but ready to run */
 };
 
 static int row_on_screen(const struct drawing *d, int row)
@@ -262,13 +262,15 @@ static void spread(const struct vw_view *v, double *columns, int64_t start, int6
 struct strip {
     struct drawing *d;
 
-    double *columns;
+    double *columns, *preempted;
 };
 
-static int spread_span(void *ctx, int64_t start, int64_t end)
+static int spread_span(void *ctx, int64_t start, int64_t end, bool preempted)
 {
     struct strip *p = ctx;
 
+    if (preempted)
+        spread(p->d->v, p->preempted, start, end);
     spread(p->d->v, p->columns, start, end);
     return 0;
 }
@@ -278,10 +280,9 @@ static int spread_block(void *ctx, int depth, const struct tdb_block *b)
     struct strip *p = ctx;
     int x = vw_column(p->d->v, b->start);
 
-    (void)depth;
     if (!b->dense)
-        spread(p->d->v, p->columns, b->start, b->start + b->duration);
-    else if (x >= 0 && x < p->d->v->screen->width)
+        return spread_span(ctx, b->start, b->start + b->duration, depth == TDB_DEPTH_OFFCPU && b->flags & 1);
+    if (x >= 0 && x < p->d->v->screen->width)
         p->columns[x] += (double)b->busy_ns;
     return 0;
 }
@@ -292,7 +293,7 @@ static int read_spans(struct drawing *d, const struct vw_thread *t, int level, c
                       double *columns, struct st_error *err)
 {
     struct vw_view *v = d->v;
-    struct strip p = {d, columns};
+    struct strip p = {d, columns, d->taken};
     int64_t from = v->window.from < 0 ? 0 : v->window.from;
     int64_t tile = level < 0 ? 0 : from >> (level + TDB_TILE_BITS) << (level + TDB_TILE_BITS);
     struct vw_part part = {level, depth, depth, v->window.from, v->window.to};
@@ -320,7 +321,9 @@ static void paint_state(const struct drawing *d, int y)
     double whole = column_ns(d->v);
 
     for (int x = 0; x < d->v->screen->width; x++) {
-        if (d->off[x] > whole / 2)
+        if (d->off[x] > whole / 2 && d->taken[x] > d->off[x] / 2)
+            vw_put(d->v->screen, x, y, 0x259a, '%', VW_STYLE_OFFCPU);
+        else if (d->off[x] > whole / 2)
             vw_put(d->v->screen, x, y, 0x2591, '.', VW_STYLE_OFFCPU);
         else if (d->off[x] > 0 && d->on[x] > 0 && d->off[x] > whole / 8)
             vw_put(d->v->screen, x, y, 0x2592, ':', VW_STYLE_OFFCPU);
@@ -392,8 +395,9 @@ static int draw_track(struct vw_view *v, int thread, struct drawing *d, struct s
         d->depths = 0;
     d->on = calloc(width, sizeof(*d->on));
     d->off = calloc(width, sizeof(*d->off));
+    d->taken = calloc(width, sizeof(*d->taken));
     d->mix = calloc(width * (size_t)(d->depths + 1), sizeof(*d->mix));
-    if (!d->on || !d->off || !d->mix)
+    if (!d->on || !d->off || !d->taken || !d->mix)
         rc = st_nomem(err, "a track");
     else
         rc = draw_state(d, thread, level, err);
@@ -401,6 +405,7 @@ static int draw_track(struct vw_view *v, int thread, struct drawing *d, struct s
         rc = draw_calls(d, t, level, err);
     free(d->on);
     free(d->off);
+    free(d->taken);
     free(d->mix);
     return rc;
 }

@@ -190,11 +190,12 @@ static const struct {
                   "call c ON c.id = up.id WHERE n < 40) SELECT group_concat(name, ' < ') FROM (SELECT s.name "
                   "FROM up JOIN call c ON c.id = "
                   "up.id JOIN symbol s ON s.id = c.symbol_id ORDER BY n)"},
-    {"off-CPU in it", "SELECT count(*) || ' times, ' || duration(sum(o.end_ns - o.start_ns)) FROM (SELECT "
-                      "start_ns, end_ns FROM offcpu WHERE "
-                      "thread_id = ?3 AND start_ns >= ?2 AND start_ns < (SELECT start_ns + duration_ns FROM "
-                      "call WHERE id = ?1) LIMIT 10000) o "
-                      "HAVING count(*) > 0"},
+    {"off-CPU in it",
+     "SELECT count(*) || ' times, ' || duration(sum(o.end_ns - o.start_ns)) || CASE WHEN sum(preempted) THEN "
+     "', "
+     "' || sum(preempted) || ' of them preempted' ELSE '' END FROM (SELECT start_ns, end_ns, preempted FROM "
+     "offcpu WHERE thread_id = ?3 AND start_ns >= ?2 AND start_ns < (SELECT start_ns + duration_ns FROM call "
+     "WHERE id = ?1) LIMIT 10000) o HAVING count(*) > 0"},
     {"stall", "SELECT l.reason FROM stall l WHERE l.thread_id = ?3 AND l.start_ns >= ?2 AND l.start_ns < "
               "(SELECT start_ns + duration_ns FROM call "
               "WHERE id = ?1) ORDER BY l.duration_ns DESC LIMIT 1"},

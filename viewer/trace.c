@@ -441,6 +441,11 @@ int vw_find_call(struct vw_trace *t, const char *condition, int64_t a, int64_t b
     return rc;
 }
 
+static const char *preempted_column(const char *what)
+{
+    return strcmp(what, "offcpu") != 0 ? "0" : "preempted";
+}
+
 int vw_each_span(struct vw_trace *t, const char *what, int64_t thread_id, int64_t from, int64_t to,
                  vw_span_fn *fn, void *ctx, struct st_error *err)
 {
@@ -451,10 +456,10 @@ int vw_each_span(struct vw_trace *t, const char *what, int64_t thread_id, int64_
     /* Waits and slices of a thread do not overlap: all from the last one on that began before `from`. */
     snprintf(
         sql, sizeof(sql),
-        "SELECT start_ns, end_ns FROM %s WHERE thread_id = ?1 AND start_ns < ?3 AND end_ns >= ?2 AND "
+        "SELECT start_ns, end_ns, %s FROM %s WHERE thread_id = ?1 AND start_ns < ?3 AND end_ns >= ?2 AND "
         "start_ns >= coalesce((SELECT max(start_ns) FROM %s WHERE thread_id = ?1 AND start_ns < ?2), ?2) "
         "ORDER BY start_ns",
-        what, what);
+        preempted_column(what), what, what);
     rc = vw_statement(t, sql, &stmt, err);
     if (rc)
         return rc;
@@ -462,7 +467,7 @@ int vw_each_span(struct vw_trace *t, const char *what, int64_t thread_id, int64_
     sqlite3_bind_int64(stmt, 2, from);
     sqlite3_bind_int64(stmt, 3, to);
     while (!rc && (step = sqlite3_step(stmt)) == SQLITE_ROW)
-        rc = fn(ctx, column_time(stmt, 0), column_time(stmt, 1));
+        rc = fn(ctx, column_time(stmt, 0), column_time(stmt, 1), sqlite3_column_int(stmt, 2) != 0);
     if (!rc && step != SQLITE_DONE)
         rc = vw_sql_failed(t, err);
     sqlite3_reset(stmt);
@@ -476,10 +481,11 @@ int vw_span_before(struct vw_trace *t, const char *what, int64_t thread_id, int6
     sqlite3_stmt *stmt;
     int rc = 0, step;
 
-    snprintf(sql, sizeof(sql),
-             "SELECT start_ns, end_ns FROM %s WHERE thread_id = ?1 AND start_ns < ?2 ORDER BY start_ns DESC "
-             "LIMIT 1",
-             what);
+    snprintf(
+        sql, sizeof(sql),
+        "SELECT start_ns, end_ns, %s FROM %s WHERE thread_id = ?1 AND start_ns < ?2 ORDER BY start_ns DESC "
+        "LIMIT 1",
+        preempted_column(what), what);
     rc = vw_statement(t, sql, &stmt, err);
     if (rc)
         return rc;
@@ -487,7 +493,7 @@ int vw_span_before(struct vw_trace *t, const char *what, int64_t thread_id, int6
     sqlite3_bind_int64(stmt, 2, before);
     step = sqlite3_step(stmt);
     if (step == SQLITE_ROW && sqlite3_column_int64(stmt, 1) > time)
-        rc = fn(ctx, column_time(stmt, 0), column_time(stmt, 1));
+        rc = fn(ctx, column_time(stmt, 0), column_time(stmt, 1), sqlite3_column_int(stmt, 2) != 0);
     else if (step != SQLITE_ROW && step != SQLITE_DONE)
         rc = vw_sql_failed(t, err);
     sqlite3_reset(stmt);

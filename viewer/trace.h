@@ -226,8 +226,8 @@ int64_t vw_gap_time(const struct vw_trace *t, int64_t thread_id, int64_t from, i
 /* The start of the next or previous gap of any thread; INT64_MIN: there is none. */
 int64_t vw_gap_beside(const struct vw_trace *t, int64_t time, bool forward);
 
-/* Spans of a thread: what = "offcpu" or "slice". Same rules as vw_each_call. */
-typedef int vw_span_fn(void *ctx, int64_t start, int64_t end);
+/* Spans of a thread: what = "offcpu" or "slice" (never preempted). Same rules as vw_each_call. */
+typedef int vw_span_fn(void *ctx, int64_t start, int64_t end, bool preempted);
 int vw_each_span(struct vw_trace *t, const char *what, int64_t thread_id, int64_t from, int64_t to,
                  vw_span_fn *fn, void *ctx, struct st_error *err);
 
