@@ -292,8 +292,6 @@ int vw_trace_open(const char *path, struct vw_trace **trace, struct st_error *er
     rc = tdb_open(path, &t->db, err);
     if (!rc)
         sqlite3_exec(t->db, "PRAGMA cache_size = -16384", NULL, NULL, NULL);
-    if (!rc) /* somebody writes: that ends soon */
-        sqlite3_busy_timeout(t->db, 5000);
     if (!rc)
         rc = vw_add_functions(t->db, err);
     if (!rc)
