@@ -56,7 +56,7 @@ action "m a: a mark" 'mark a set' -l ma
 action "l: away from it" 'from mark 1.00 ms' l
 action "w: closer" 'view 6.00 ms' w
 action "G: to the end" '│12ms\|│11ms\|│10ms' G
-action "' a: back to the mark" '│0ms' -l "'a"
+action "' a: back to the mark" '^a.*│1ms' -l "'a"
 action "0: all" 'view 12.0 ms' 0
 action "/leaf: search" '^leaf  (app)' -l "/leaf
 "
