@@ -166,10 +166,8 @@ static int go_longest(struct vw_view *v, struct st_error *err)
 {
     struct vw_found found;
 
-    if (!v->selected) {
-        message(v, "no call is selected");
-        return 0;
-    }
+    if (!v->selected)
+        return select_first(v, err);
     return select_found(v, vw_find_longest_child(v->trace, track(v), &v->found, &found, err), &found,
                         "it makes no call");
 }
