@@ -114,8 +114,8 @@ action "and back" 'view 12.0 ms' -l $'\033[Ma>\047'
 action "C-l: drawn anew" 'view 12.0 ms' C-l
 action "G: to the end" '? help' G
 action "g: to the start" '? help' g
-action "q: the shell is there" '^\$ \|^# ' q
-action "and takes commands" '^still 3 here' -l "echo still \$((1 + 2)) here
+action "q: the shell is there" '^[#$]$\|^[#$] *$' q
+action "and takes commands" '^\([#$] \)\?still 3 here' -l "echo still \$((1 + 2)) here
 "
 grep -q 'known.db' saved.txt && [ "$(wc -l <saved.txt)" -eq 30 ] || { echo "FAILED: the saved screen"; failed=$((failed + 1)); }
 echo "$passed passed, $failed failed"
