@@ -29,6 +29,11 @@ struct row {
     ST_VEC(uint8_t) data;
 };
 
+/* One function's row of `function_summary`. */
+struct function {
+    int64_t calls, total, self, least, most;
+};
+
 struct builder {
     sqlite3 *db;
 
@@ -41,6 +46,8 @@ struct builder {
     ST_VEC(struct row) rows; /* [(depth + SPECIAL_ROWS) * levels + level] */
 
     int64_t calls, depths, start, end; /* of the thread */
+
+    ST_VEC(struct function) functions; /* by symbol_id */
 
     struct st_error *err;
 };
@@ -248,14 +255,34 @@ static int choose_levels(struct builder *b, int64_t trace_end)
     return rc;
 }
 
-/* What the builder reads. Columns: depth, start, duration, symbol, id, flags. */
+/* What the builder reads. Columns: depth, start, duration, symbol, id, flags, self. */
 static const char *const sources[] = {
-    "SELECT depth, start_ns, duration_ns, symbol_id, id, flags FROM call WHERE thread_id = ?1 ORDER BY "
+    "SELECT depth, start_ns, duration_ns, symbol_id, id, flags, self_ns FROM call WHERE thread_id = ?1 ORDER "
+    "BY "
     "start_ns, id",
-    "SELECT -1, start_ns, end_ns - start_ns, 0, id, preempted FROM offcpu WHERE thread_id = ?1 ORDER BY "
+    "SELECT -1, start_ns, end_ns - start_ns, 0, id, preempted, 0 FROM offcpu WHERE thread_id = ?1 ORDER BY "
     "start_ns, id",
-    "SELECT -2, start_ns, end_ns - start_ns, 0, id, 0 FROM slice WHERE thread_id = ?1 ORDER BY start_ns, id",
+    "SELECT -2, start_ns, end_ns - start_ns, 0, id, 0, 0 FROM slice WHERE thread_id = ?1 ORDER BY start_ns, "
+    "id",
 };
+
+static int count_function(struct builder *b, const struct tdb_block *c, int64_t self)
+{
+    size_t wanted = (size_t)c->symbol_id + 1;
+    struct function *f;
+
+    if (wanted > b->functions.n && st_vec_reserve(&b->functions, wanted - b->functions.n))
+        return st_nomem(b->err, "the summaries");
+    while (b->functions.n < wanted)
+        b->functions.at[b->functions.n++] = (struct function){.least = INT64_MAX};
+    f = &b->functions.at[c->symbol_id];
+    f->calls++;
+    f->self += self;
+    f->total += c->flags & TDB_CALL_RECURSIVE ? 0 : c->duration;
+    f->least = c->duration < f->least ? c->duration : f->least;
+    f->most = c->duration > f->most ? c->duration : f->most;
+    return 0;
+}
 
 static int add_row(struct builder *b, sqlite3_stmt *stmt, bool with_tiles)
 {
@@ -264,19 +291,20 @@ static int add_row(struct builder *b, sqlite3_stmt *stmt, bool with_tiles)
                           .symbol_id = sqlite3_column_int64(stmt, 3),
                           .id = sqlite3_column_int64(stmt, 4),
                           .flags = (uint32_t)sqlite3_column_int64(stmt, 5)};
-    int depth = sqlite3_column_int(stmt, 0);
+    int depth = sqlite3_column_int(stmt, 0), rc = 0;
 
     c.start = c.start < 0 ? 0 : c.start;
     c.duration = c.duration < 0 ? 0 : c.duration;
     if (depth >= 0) {
         b->calls++;
         b->depths = depth >= b->depths ? depth + 1 : b->depths;
+        rc = count_function(b, &c, sqlite3_column_int64(stmt, 6));
     }
     if (b->start < 0 || c.start < b->start)
         b->start = c.start;
     if (c.start + c.duration > b->end)
         b->end = c.start + c.duration;
-    return with_tiles ? add(b, depth < -SPECIAL_ROWS ? 0 : depth, &c) : 0;
+    return with_tiles && !rc ? add(b, depth < -SPECIAL_ROWS ? 0 : depth, &c) : rc;
 }
 
 static int add_source(struct builder *b, const char *sql, bool with_tiles)
@@ -375,6 +403,30 @@ static int build_threads(struct builder *b)
     return rc;
 }
 
+static int put_functions(struct builder *b)
+{
+    sqlite3_stmt *stmt;
+    int rc = 0;
+
+    if (sqlite3_prepare_v2(b->db, "INSERT INTO function_summary VALUES (?1, ?2, ?3, ?4, ?5, ?6)", -1, &stmt,
+                           NULL))
+        return failed(b);
+    for (size_t i = 0; !rc && i < b->functions.n; i++) {
+        const struct function *f = &b->functions.at[i];
+        const int64_t values[] = {(int64_t)i, f->calls, f->total, f->self, f->least, f->most};
+
+        if (!f->calls)
+            continue;
+        for (int k = 0; k < 6; k++)
+            sqlite3_bind_int64(stmt, k + 1, values[k]);
+        if (sqlite3_step(stmt) != SQLITE_DONE)
+            rc = failed(b);
+        sqlite3_reset(stmt);
+    }
+    sqlite3_finalize(stmt);
+    return rc;
+}
+
 int tdb_build_tiles(sqlite3 *db, struct st_error *err)
 {
     struct builder b = {.db = db, .err = err};
@@ -384,7 +436,10 @@ int tdb_build_tiles(sqlite3 *db, struct st_error *err)
                            &b.insert, NULL))
         return failed(&b);
     rc = build_threads(&b);
+    if (!rc)
+        rc = put_functions(&b);
     sqlite3_finalize(b.insert);
+    st_vec_free(&b.functions);
     return rc;
 }
 

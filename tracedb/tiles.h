@@ -18,9 +18,9 @@ enum {
     TDB_TILE_CALLS = 4096, /* threads with fewer calls and spans have no tiles */
 };
 
-/* Fills the tables `summary` and `tile` from `call`, `offcpu` and `slice`; the indexes must be there. Takes
- * memory by the depth of the deepest stack, not by the number of calls. ST_EFAIL with SQLite's message,
- * ST_ENOMEM. */
+/* Fills the tables `summary`, `function_summary` and `tile` from `call`, `offcpu` and `slice`; the indexes
+ * must be there. Takes memory by the depth of the deepest stack and the number of functions, not of calls.
+ * ST_EFAIL with SQLite's message, ST_ENOMEM. */
 int tdb_build_tiles(sqlite3 *db, struct st_error *err);
 
 /* What a tile holds: a call of at least a bucket's length, or all shorter ones that began in one bucket. */

@@ -30,6 +30,9 @@ enum tdb_call_flag {
 
 /* ---- reading ---- */
 
+/* How long a reader waits for another program's transaction. */
+enum { TDB_BUSY_MS = 5000 };
+
 /* Opens a trace database read-only. ST_EFAIL: cannot be opened; ST_EBADFILE: no database, no trace database,
  * or written by a newer stalltrap (the message names both versions). *db is closed with sqlite3_close. A
  * database that is being written stands under another name, so it is never seen half. */
