@@ -552,5 +552,5 @@ int dec_model_samples(struct dec_model *m, struct st_error *err)
         rc = t ? one_thread(m, unwind, &s[i], end - i, t, err) : st_nomem(err, "a thread");
     }
     dec_unwind_free(unwind);
-    return rc;
+    return rc ? rc : model_points(m, err);
 }

@@ -59,7 +59,7 @@ static int add_events(struct snap *s, uint64_t priv[PD_PT_PRIV_MAX], struct st_e
     const struct rec_group *kernel = rec_sideband_group(s->in->sideband, REC_SIDEBAND_KERNEL);
     struct perf_event_attr attr;
     bool records = s->in->ops->records;
-    int rc = records ? snap_add_record_event(s, 0, err) : add_trace_event(s, priv, err);
+    int rc = records ? snap_add_record_event(s, err) : add_trace_event(s, priv, err);
 
     if (!rc)
         rc = add_group(s, SNAP_STATE, &state->attr, state, "dummy:u", err);
@@ -78,7 +78,7 @@ static int add_events(struct snap *s, uint64_t priv[PD_PT_PRIV_MAX], struct st_e
     if (!rc && kernel->events.n)
         rc = add_group(s, SNAP_KERNEL, &kernel->attr, kernel, "dummy:u", err);
     if (!rc && records)
-        rc = snap_add_record_event(s, 1, err);
+        rc = snap_add_other_record_events(s, err);
     /* Whose the trace is: of a thread's own ring perf knows it, and takes no switch for it. */
     if (switches->events.n && priv[PD_PT_PER_CPU_MMAPS])
         priv[PD_PT_HAVE_SCHED_SWITCH] = s->in->target->kind == ST_TARGET_ALL ? 3 : 2;

@@ -54,9 +54,12 @@ int snap_write_kernel(struct snap *s, struct st_error *err);
  * addresses. */
 int snap_write_kernel_map(struct snap *s, struct st_error *err);
 
-/* snapshot_records.c, for sources whose rings hold records. Adds the n-th event that has some; nothing where
- * there are not so many. */
-int snap_add_record_event(struct snap *s, size_t n, struct st_error *err);
+/* snapshot_records.c, for sources whose rings hold records. Adds the event that samples. */
+int snap_add_record_event(struct snap *s, struct st_error *err);
+
+/* The other events that have records in the rings, and what perf has to know of those that are tracepoints.
+ */
+int snap_add_other_record_events(struct snap *s, struct st_error *err);
 
 /* The records of a copied ring, the oldest first. Stops at what is not 0 and returns it. */
 typedef int snap_record_fn(void *ctx, const struct perf_event_header *record, struct st_error *err);
