@@ -379,14 +379,12 @@ static uint64_t had_cpu(const struct dec_thread *t, size_t *i, uint64_t from, ui
     return time;
 }
 
-static const char not_sampled[] = "not sampled";
-
 /* Holes with one sample between them are one. */
 static bool continues_hole(struct dec_model *m, const struct dec_gap_row *row)
 {
     struct dec_gap_row *last = m->gaps.rows.n ? &m->gaps.rows.at[m->gaps.rows.n - 1] : NULL;
 
-    if (!last || last->reason != not_sampled || last->thread != row->thread || last->end != row->start)
+    if (!last || last->reason != row->reason || last->thread != row->thread || last->end != row->start)
         return false;
     last->end = row->end;
     return true;
@@ -405,7 +403,7 @@ static int holes(struct work *w)
                                   .ring = DEC_NO_RING,
                                   .start = from,
                                   .end = to,
-                                  .reason = not_sampled};
+                                  .reason = dec_gap_name(DEC_GAP_NOT_SAMPLED)};
 
         if (had_cpu(w->t->thread, &at, from, to) <= MOST_PERIODS * period ||
             loss_between(w->m->sb, &w->records[i], &w->records[i + 1]))
@@ -475,7 +473,7 @@ static int unseen_cpus(struct dec_model *m)
         row.start = last_before(m, &at, false);
         if (row.start == row.end)
             row.start = m->sb->first;
-        row.reason = "cpu not recorded";
+        row.reason = dec_gap_name(DEC_GAP_CPU);
         if (dec_gap_add(&m->gaps, &row, "the CPU came or went while the recorder was armed"))
             return -1;
     }
