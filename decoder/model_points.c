@@ -3,7 +3,11 @@
  * struct trace_entry and enum trace_flag_type (include/linux/trace_events.h, kernel/trace/trace.h). */
 #include "decoder/model_impl.h"
 
+#include "decoder/space.h"
+
+#include <asm/perf_regs.h>
 #include <inttypes.h>
+#include <seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,18 +78,79 @@ static const char *name_at(const struct dec_model *m, const struct pd_sample *s,
     return name ? name->name : "";
 }
 
-/* " in futex", by the function that every system call has (SYSCALL_DEFINE, arch/x86/include/asm/
- * syscall_wrapper.h); "" where it is in none. */
-static const char *in_syscall(const struct dec_model *m, const struct pd_sample *s, char *text, size_t size)
+/* The system call that a function of the kernel is all of: "futex" for __x64_sys_futex (SYSCALL_DEFINE,
+ * arch/x86/include/asm/syscall_wrapper.h); often that one only jumps to what does it, ksys_write. NULL: none.
+ * `own`: only the former. */
+static const char *syscall_of(const char *function, bool own)
 {
-    static const char *const before[] = {"__x64_sys_", "__ia32_sys_", "__ia32_compat_sys_"};
-    const char *name;
+    static const char *const before[] = {
+        "__x64_sys_", "__ia32_sys_", "__ia32_compat_sys_", "ksys_", "__sys_", "do_sys_", "kernel_", "do_"};
+
+    for (size_t i = 0; i < (own ? 3 : sizeof(before) / sizeof(before[0])); i++) {
+        size_t n = strlen(before[i]);
+
+        if (!strncmp(function, before[i], n) && seccomp_syscall_resolve_name(function + n) >= 0)
+            return function + n;
+    }
+    return NULL;
+}
+
+static const char *syscall_in_chain(const struct dec_model *m, const struct pd_sample *s, bool own)
+{
+    const char *name, *found = NULL;
+
+    for (uint64_t i = 0; i < s->ncallchain && (name = name_at(m, s, i)); i++)
+        if (syscall_of(name, own))
+            found = syscall_of(name, own);
+    return found;
+}
+
+/* Where the user code goes on; 0: not known. */
+static uint64_t user_ip(const struct dec_point *at, const struct pd_sample *s)
+{
+    const uint64_t mask = at->record.event->attr.sample_regs_user, ip = 1ull << PERF_REG_X86_IP;
+    uint64_t i = 0;
+
+    if (s->user_regs && s->user_abi && mask & ip)
+        return s->user_regs[__builtin_popcountll(mask & (ip - 1))];
+    while (i < s->ncallchain && s->callchain[i] != PERF_CONTEXT_USER)
+        i++;
+    return i + 1 < s->ncallchain ? s->callchain[i + 1] : 0;
+}
+
+/* By the instructions mov $NUMBER, %eax and syscall that it went into the kernel with; -1: others. */
+static int32_t number_in_code(const struct dec_point *at, const struct pd_sample *s,
+                              const struct dec_thread *t)
+{
+    uint64_t ip = user_ip(at, s);
+    uint8_t code[7];
+    int32_t number;
+
+    if (ip < sizeof(code) ||
+        dec_space_read(t->process->space, at->time, ip - sizeof(code), code, sizeof(code)) != sizeof(code) ||
+        code[0] != 0xb8 || code[5] != 0x0f || code[6] != 0x05)
+        return -1;
+    memcpy(&number, code + 1, sizeof(number));
+    return number;
+}
+
+/* " in futex"; "" where it is in none. */
+static const char *in_syscall(const struct dec_model *m, const struct dec_point *at,
+                              const struct pd_sample *s, const struct dec_thread *t, char *text, size_t size)
+{
+    const char *name = syscall_in_chain(m, s, true);
+    bool sure = name;
+    char buf[48];
+    int32_t number;
 
     text[0] = '\0';
-    for (uint64_t i = 0; i < s->ncallchain && (name = name_at(m, s, i)); i++)
-        for (size_t k = 0; k < sizeof(before) / sizeof(before[0]); k++)
-            if (!strncmp(name, before[k], strlen(before[k])))
-                snprintf(text, size, " in %s", name + strlen(before[k]));
+    if (!name)
+        name = syscall_in_chain(m, s, false);
+    number = name && !sure && t ? number_in_code(at, s, t) : -1;
+    if (number >= 0)
+        name = model_syscall(number, buf, sizeof(buf));
+    if (name)
+        snprintf(text, size, " in %s", name);
     return text;
 }
 
@@ -159,7 +224,7 @@ static int mark_switch(struct points *p, const struct dec_point *at, const struc
     state = raw.prev_state & PREEMPTED ? "preempted"
             : raw.prev_state & IDLE    ? "idle"
                                        : model_state((uint32_t)raw.prev_state, buf, sizeof(buf));
-    snprintf(detail, sizeof(detail), "%s%s", state, in_syscall(p->m, s, call, sizeof(call)));
+    snprintf(detail, sizeof(detail), "%s%s", state, in_syscall(p->m, at, s, t, call, sizeof(call)));
     return keep(p, at, t, "offcpu", detail);
 }
 
@@ -195,7 +260,7 @@ static void waker(const struct points *p, const struct dec_point *at, const stru
         snprintf(text, size, "by the idle thread");
     } else {
         name_waker(p, at, who, sizeof(who));
-        snprintf(text, size, "by %s%s", who, in_syscall(p->m, s, call, sizeof(call)));
+        snprintf(text, size, "by %s%s", who, in_syscall(p->m, at, s, NULL, call, sizeof(call)));
     }
 }
 

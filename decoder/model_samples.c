@@ -56,6 +56,15 @@ static int user_frame(struct work *w, uint64_t time, uint64_t address, bool retu
     return 0;
 }
 
+/* What calls those that listen to a tracepoint: the thread would not be there but for us. */
+static bool is_tracing(const struct work *w, uint64_t address)
+{
+    static const char tracing[] = "__traceiter_";
+    const struct dec_kernel_name *name = dec_sideband_kernel_name(w->m->sb, address);
+
+    return name && !strncmp(name->name, tracing, sizeof(tracing) - 1);
+}
+
 static int kernel_frame(struct work *w, uint64_t time, uint64_t address, bool returns,
                         struct dec_sample_frame *frame)
 {
@@ -135,6 +144,10 @@ static int take_frames(struct work *w, uint64_t time, const struct pd_sample *s)
         if (address >= PERF_CONTEXT_MAX) {
             user = address == PERF_CONTEXT_USER;
             first = true;
+            continue;
+        }
+        if (!user && is_tracing(w, address)) {
+            first = false;
             continue;
         }
         rc = user ? user_frame(w, time, address, !first, &frame)
