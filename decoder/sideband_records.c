@@ -131,8 +131,8 @@ static int apply_mmap2(struct sb_context *c, const struct pd_record *r, uint64_t
     struct dec_image_id id = {.path = m->name};
     int rc = fits(r, sizeof(*m), true, err);
 
-    if (rc)
-        return rc;
+    if (rc || r->header->misc & PERF_RECORD_MISC_MMAP_DATA)
+        return rc; /* no code */
     if (r->header->misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
         id.build_id = m->build_id;
         id.build_id_size = m->build_id_size <= sizeof(m->build_id) ? m->build_id_size : sizeof(m->build_id);

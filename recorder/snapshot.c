@@ -155,9 +155,12 @@ static int write_stored(struct snap *s, const struct perf_event_header *record, 
 {
     const struct rec_mmap2_record *map = (const struct rec_mmap2_record *)record;
 
-    if (record->type == PERF_RECORD_MMAP2 && record->size > sizeof(*map) + sizeof(struct rec_trailer))
-        return snap_write_map(s, map, err);
-    return pd_writer_record(s->w, record, err);
+    int rc;
+
+    if (record->type != PERF_RECORD_MMAP2 || record->size <= sizeof(*map) + sizeof(struct rec_trailer))
+        return pd_writer_record(s->w, record, err);
+    rc = snap_write_map(s, map, err);
+    return rc || !s->segments ? rc : snap_write_segments(s, map, err);
 }
 
 /* The kernel's records and the source's own switches, both in order, into one order. */
@@ -214,7 +217,7 @@ static int write_all(struct snap *s, bool kernel, const struct rec_stored *list,
 
 int rec_snapshot_write(const struct rec_snapshot *in, const char *path, struct st_error *err)
 {
-    struct snap s = {.in = in, .time = in->capture->how.done_time};
+    struct snap s = {.in = in, .time = in->capture->how.done_time, .segments = snap_wants_segments(in)};
     struct rec_stored *list = NULL;
     bool kernel = snap_wants_kernel(in);
     size_t n = 0;

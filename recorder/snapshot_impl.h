@@ -22,6 +22,8 @@ struct snap {
 
     ST_VEC(pid_t) pids; /* that the side-band tells of; some have ended */
 
+    bool segments; /* snap_wants_segments */
+
     struct rec_code_files code;
 };
 
@@ -43,6 +45,14 @@ int snap_write_vdsos(struct snap *s, struct st_error *err);
 
 /* An MMAP2 record, with the name of the copy where there is one. */
 int snap_write_map(struct snap *s, const struct rec_mmap2_record *map, struct st_error *err);
+
+/* snapshot_segments.c: whether perf needs more than the code's mappings, as stacks are stored to be unwound.
+ */
+bool snap_wants_segments(const struct rec_snapshot *in);
+
+/* MMAP2 records (PERF_RECORD_MISC_MMAP_DATA) of the read-only segments of the file that `code` maps; nothing
+ * where it cannot be read. */
+int snap_write_segments(struct snap *s, const struct rec_mmap2_record *code, struct st_error *err);
 
 /* snapshot_kernel.c: whether the snapshot is to hold the kernel's code: it was recorded, and can be read. */
 bool snap_wants_kernel(const struct rec_snapshot *in);
