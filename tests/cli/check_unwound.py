@@ -16,9 +16,8 @@ for line in sys.stdin:
         if head[4].startswith(("cpu-clock", "cycles")):
             samples.append((int(head[1]), int(head[2]) * 10**9 + int(head[3]) - origin, stack))
     elif frame and stack is not None and int(frame[1], 16) < 1 << 63:
-        stack.append(frame[2].split("@@")[0])
+        stack.append(frame[2].split("@")[0])
 counts, shown = collections.Counter(), 0
-START = ["__libc_start_main", "_start"]  # which perf leaves out
 
 
 def same(perf, our):
@@ -32,7 +31,7 @@ def is_start_of(frames, whole):
 
 for tid, time, frames in samples:
     ours = [name for (name,) in db.execute("SELECT function FROM calls WHERE tid = ? AND start_ns <= ? AND end_ns > ? AND NOT kernel ORDER BY depth DESC", (tid, time, time))]  # fmt: skip
-    if is_start_of(frames, ours) and ours[len(frames) :] in ([], START):
+    if len(frames) == len(ours) and is_start_of(frames, ours):
         counts["equal"] += 1
     elif frames and is_start_of(frames, ours):
         counts["perf's ends earlier"] += 1
