@@ -358,6 +358,32 @@ static int overwritten(struct points *p)
     return 0;
 }
 
+/* CPUs that came or went, as the recorder tells ("1,3"). */
+static int unmarked_cpus(struct points *p)
+{
+    const struct dec_sideband *sb = p->m->sb;
+    const char *text = dec_sideband_meta(sb, "unmarked_cpus");
+    char *end;
+
+    for (; text && *text; text = *end == ',' ? end + 1 : end) {
+        struct dec_gap_row row = {.cpu = (int32_t)strtol(text, &end, 10),
+                                  .ring = DEC_NO_RING,
+                                  .start = sb->first,
+                                  .end = sb->last,
+                                  .reason = dec_gap_name(DEC_GAP_CPU)};
+
+        if (end == text)
+            break;
+        for (size_t i = 0; i < sb->points.n; i++)
+            if (sb->points.at[i].kind == DEC_POINT_WAKING && sb->points.at[i].cpu == row.cpu)
+                row.start = sb->points.at[i].time;
+        if (dec_gap_add(&p->m->gaps, &row,
+                        "the CPU came or went while the recorder was armed: wake-ups on it are missing"))
+            return st_nomem(p->err, "the gaps");
+    }
+    return 0;
+}
+
 int model_points(struct dec_model *m, struct st_error *err)
 {
     struct points p = {.m = m, .err = err};
@@ -365,5 +391,7 @@ int model_points(struct dec_model *m, struct st_error *err)
 
     for (size_t i = 0; i < m->sb->points.n && !rc; i++)
         rc = one_point(&p, &m->sb->points.at[i]);
-    return rc ? rc : overwritten(&p);
+    if (!rc)
+        rc = overwritten(&p);
+    return rc ? rc : unmarked_cpus(&p);
 }

@@ -176,6 +176,11 @@ static void put_unseen_cpus(struct pairs *p, const struct rec_snapshot *in)
         in->ops->unseen_cpus(in->source, cpus, sizeof(cpus));
     if (*cpus)
         put(p, "unseen_cpus=%s", cpus);
+    cpus[0] = '\0';
+    if (in->ops->unmarked_cpus)
+        in->ops->unmarked_cpus(in->source, cpus, sizeof(cpus));
+    if (*cpus)
+        put(p, "unmarked_cpus=%s", cpus);
 }
 
 int snap_write_meta(struct snap *s, struct st_error *err)

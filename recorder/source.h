@@ -173,6 +173,9 @@ struct rec_source_ops {
      * are none. NULL: there never are. */
     void (*unseen_cpus)(struct rec_source *s, char *text, size_t size);
 
+    /* The same of marks: CPUs on which wake-ups are not recorded any more. NULL: there never are. */
+    void (*unmarked_cpus)(struct rec_source *s, char *text, size_t size);
+
     /* "user, 4 MiB a thread, 2 threads": the middle of the armed line. */
     void (*describe)(struct rec_source *s, char *text, size_t size);
 

@@ -260,14 +260,45 @@ static bool smp_keeps(struct rec_source *s, const struct perf_event_header *reco
     return !late;
 }
 
-static void smp_unseen_cpus(struct rec_source *s, char *text, size_t size)
+/* CPUs that came or went since `opened`. An event of a CPU (not of a thread) is dead once its CPU has gone,
+ * also when it has come back: then `alive` lacks it. */
+static void tell_cpus(const rec_cpu_list *opened, const rec_cpu_list *alive, char *text, size_t size)
 {
     rec_cpu_list now = {0};
 
     text[0] = '\0';
-    if (s->per_cpu && !rec_cpus_online(&now, NULL))
-        rec_cpus_differ(&s->cpus, &now, text, size);
+    if (!rec_cpus_online(&now, NULL))
+        rec_cpus_differ(opened, &now, text, size);
+    if (!*text && alive)
+        rec_cpus_differ(opened, alive, text, size);
     st_vec_free(&now);
+}
+
+static void smp_unseen_cpus(struct rec_source *s, char *text, size_t size)
+{
+    rec_cpu_list alive = {0};
+    bool of_cpus = s->events.n && s->events.at[0].tid < 0;
+
+    text[0] = '\0';
+    if (s->per_cpu && of_cpus && smp_wake_alive(s, &alive))
+        of_cpus = false;
+    if (s->per_cpu)
+        tell_cpus(&s->cpus, of_cpus && s->wakes.n ? &alive : NULL, text, size);
+    st_vec_free(&alive);
+}
+
+static void smp_unmarked_cpus(struct rec_source *s, char *text, size_t size)
+{
+    rec_cpu_list opened = {0}, alive = {0};
+    bool known = s->wakes.n && !smp_wake_alive(s, &alive);
+
+    text[0] = '\0';
+    for (size_t i = 0; known && i < s->wake_rings.n; i++)
+        known = !st_vec_push(&opened, s->wake_rings.at[i].cpu);
+    if (known)
+        tell_cpus(&opened, &alive, text, size);
+    st_vec_free(&opened);
+    st_vec_free(&alive);
 }
 
 static void smp_describe(struct rec_source *s, char *text, size_t size)
@@ -308,6 +339,7 @@ const struct rec_source_ops rec_source_sample = {
     .record_event = smp_record_event,
     .keeps = smp_keeps,
     .unseen_cpus = smp_unseen_cpus,
+    .unmarked_cpus = smp_unmarked_cpus,
     .describe = smp_describe,
     .close = smp_close,
 };

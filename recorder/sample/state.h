@@ -140,6 +140,10 @@ int smp_wake_attach(struct rec_source *s, const struct rec_source_config *config
 
 int smp_wake_start(struct rec_source *s, struct st_error *err);
 
+/* The CPUs whose wake-ups are still recorded, appended: the clock of an event stands once its CPU has gone. 0
+ * or -1. */
+int smp_wake_alive(const struct rec_source *s, rec_cpu_list *cpus);
+
 /* A thread was born. */
 void smp_wake_born(struct rec_source *s, pid_t tid);
 

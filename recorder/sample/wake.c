@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -58,6 +59,7 @@ static int wake_attr(struct rec_source *s, bool kernel)
         .exclude_hv = 1,
         .exclude_callchain_user = 1,
         .exclude_callchain_kernel = !kernel,
+        .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED,
         .disabled = 1,
     };
     kind->name = tracepoint;
@@ -201,6 +203,31 @@ int smp_wake_start(struct rec_source *s, struct st_error *err)
         if (ioctl(s->wakes.at[i].fd, PERF_EVENT_IOC_ENABLE, 0))
             return st_fail_errno(err, ST_EFAIL, "cannot begin to record wake-ups");
     return 0;
+}
+
+static uint64_t enabled_for(const struct smp_wake *wake)
+{
+    struct {
+        uint64_t value, enabled;
+    } now = {0};
+
+    return read(wake->fd, &now, sizeof(now)) == (ssize_t)sizeof(now) ? now.enabled : 0;
+}
+
+int smp_wake_alive(const struct rec_source *s, rec_cpu_list *cpus)
+{
+    const struct timespec moment = {.tv_nsec = 1000 * 1000};
+    ST_VEC(uint64_t) before = {0};
+    int rc = st_vec_reserve(&before, s->wakes.n + 1);
+
+    for (size_t i = 0; i < s->wakes.n && !rc; i++)
+        before.at[before.n++] = enabled_for(&s->wakes.at[i]);
+    nanosleep(&moment, NULL);
+    for (size_t i = 0; i < before.n && !rc; i++)
+        if (enabled_for(&s->wakes.at[i]) > before.at[i])
+            rc = st_vec_push(cpus, s->wake_rings.at[i].cpu);
+    st_vec_free(&before);
+    return rc;
 }
 
 void smp_wake_detach(struct rec_source *s)
