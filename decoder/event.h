@@ -55,6 +55,9 @@ enum dec_gap {
     DEC_GAP_LOST,         /* PERF_RECORD_LOST and the like */
     DEC_GAP_STALE_FILE,   /* the file was deleted or is not the one that was mapped (build id) */
     DEC_GAP_JIT,          /* code without a file */
+    DEC_GAP_CPU,          /* a CPU came or went: it was not recorded */
+    DEC_GAP_THROTTLED,    /* the kernel held samples back */
+    DEC_GAP_NOT_SAMPLED,  /* a thread ran and no sample was taken */
 };
 const char *dec_gap_name(enum dec_gap reason);
 

@@ -18,6 +18,9 @@ const char *dec_gap_name(enum dec_gap reason)
         [DEC_GAP_LOST] = "lost",
         [DEC_GAP_STALE_FILE] = "stale file",
         [DEC_GAP_JIT] = "code without a file",
+        [DEC_GAP_CPU] = "cpu not recorded",
+        [DEC_GAP_THROTTLED] = "throttled",
+        [DEC_GAP_NOT_SAMPLED] = "not sampled",
     };
 
     return (size_t)reason < sizeof(names) / sizeof(names[0]) && names[reason] ? names[reason] : "?";

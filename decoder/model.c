@@ -271,7 +271,7 @@ int dec_model_end(struct dec_model *m, struct st_error *err)
     for (size_t i = 0; i < m->nthreads && !rc; i++) {
         struct model_thread *t = m->threads[i];
 
-        if (t)
+        if (t && !t->sampled)
             rc = dec_stack_finish(t->stack, t->thread->end < m->sb->last ? t->thread->end : m->sb->last, err);
     }
     if (!rc && model_gaps_of_threads(m))

@@ -165,7 +165,7 @@ static int lost_records(struct dec_model *m)
 
         if (!n->lost || n->of_samples)
             continue;
-        row.thread = n->tid > 0 ? dec_sideband_thread(m->sb, n->tid, n->cpu, n->time) : NULL;
+        row.thread = n->tid > 0 && !n->of_marks ? dec_sideband_thread(m->sb, n->tid, n->cpu, n->time) : NULL;
         if (dec_gap_add(&m->gaps, &row, n->detail))
             return -1;
     }

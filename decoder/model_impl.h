@@ -53,7 +53,7 @@ struct model_mark {
 
     const char *name;
 
-    char detail[64];
+    char detail[128];
 };
 
 struct dec_model {
@@ -90,6 +90,10 @@ struct model_thread *model_thread_of(struct dec_model *m, int32_t pid, int32_t t
 
 /* The period of samples, ns; 0: not to be told (there are none, or of an event that does not count time). */
 uint64_t model_sample_period(const struct dec_model *m);
+
+/* ---- model_points.c: the marks of tracepoints' samples, and what is missing of them. 0 or a negative
+ * st_code. ---- */
+int model_points(struct dec_model *m, struct st_error *err);
 
 /* What is missing of the threads that were sampled. 0 or -1. */
 int model_gaps_of_samples(struct dec_model *m);

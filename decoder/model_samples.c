@@ -56,6 +56,15 @@ static int user_frame(struct work *w, uint64_t time, uint64_t address, bool retu
     return 0;
 }
 
+/* What calls those that listen to a tracepoint: the thread would not be there but for us. */
+static bool is_tracing(const struct work *w, uint64_t address)
+{
+    static const char tracing[] = "__traceiter_";
+    const struct dec_kernel_name *name = dec_sideband_kernel_name(w->m->sb, address);
+
+    return name && !strncmp(name->name, tracing, sizeof(tracing) - 1);
+}
+
 static int kernel_frame(struct work *w, uint64_t time, uint64_t address, bool returns,
                         struct dec_sample_frame *frame)
 {
@@ -135,6 +144,10 @@ static int take_frames(struct work *w, uint64_t time, const struct pd_sample *s)
         if (address >= PERF_CONTEXT_MAX) {
             user = address == PERF_CONTEXT_USER;
             first = true;
+            continue;
+        }
+        if (!user && is_tracing(w, address)) {
+            first = false;
             continue;
         }
         rc = user ? user_frame(w, time, address, !first, &frame)
@@ -379,14 +392,12 @@ static uint64_t had_cpu(const struct dec_thread *t, size_t *i, uint64_t from, ui
     return time;
 }
 
-static const char not_sampled[] = "not sampled";
-
 /* Holes with one sample between them are one. */
 static bool continues_hole(struct dec_model *m, const struct dec_gap_row *row)
 {
     struct dec_gap_row *last = m->gaps.rows.n ? &m->gaps.rows.at[m->gaps.rows.n - 1] : NULL;
 
-    if (!last || last->reason != not_sampled || last->thread != row->thread || last->end != row->start)
+    if (!last || last->reason != row->reason || last->thread != row->thread || last->end != row->start)
         return false;
     last->end = row->end;
     return true;
@@ -405,7 +416,7 @@ static int holes(struct work *w)
                                   .ring = DEC_NO_RING,
                                   .start = from,
                                   .end = to,
-                                  .reason = not_sampled};
+                                  .reason = dec_gap_name(DEC_GAP_NOT_SAMPLED)};
 
         if (had_cpu(w->t->thread, &at, from, to) <= MOST_PERIODS * period ||
             loss_between(w->m->sb, &w->records[i], &w->records[i + 1]))
@@ -475,7 +486,7 @@ static int unseen_cpus(struct dec_model *m)
         row.start = last_before(m, &at, false);
         if (row.start == row.end)
             row.start = m->sb->first;
-        row.reason = "cpu not recorded";
+        row.reason = dec_gap_name(DEC_GAP_CPU);
         if (dec_gap_add(&m->gaps, &row, "the CPU came or went while the recorder was armed"))
             return -1;
     }
@@ -552,5 +563,5 @@ int dec_model_samples(struct dec_model *m, struct st_error *err)
         rc = t ? one_thread(m, unwind, &s[i], end - i, t, err) : st_nomem(err, "a thread");
     }
     dec_unwind_free(unwind);
-    return rc;
+    return rc ? rc : model_points(m, err);
 }

@@ -315,11 +315,54 @@ static uint32_t frames_at(const struct builder *b, size_t on, uint64_t time)
     return likes > other ? (uint32_t)likes : x->n;
 }
 
+static size_t users_of(const struct builder *b, const struct dec_chain *c)
+{
+    size_t n = 0;
+
+    while (n < c->n && !b->in->frames[c->first + n].kernel)
+        n++;
+    return n;
+}
+
+/* Whether on-CPU chain `on` was taken between the interval and the one before it. */
+static bool taken_before(const struct builder *b, size_t on, size_t interval)
+{
+    const struct dec_offcpu *o = &b->in->offcpu[interval];
+    uint64_t time = on < b->on.n ? b->in->chains[b->on.at[on]].time : 0;
+
+    return time >= o[-1].end && time <= o->start;
+}
+
+/* The thread was preempted, came back, and left its CPU again before a sample was taken. What it was in both
+ * times it was in between: `chain` becomes that, if it tells less. */
+static void hold(const struct builder *b, const struct place *p, uint64_t time, struct dec_chain *chain)
+{
+    const struct dec_offcpu *o = b->in->offcpu;
+    size_t i = off_behind(b, time), k, users;
+    const struct dec_chain *before, *behind;
+
+    if (!p->interval || p->interval >= b->in->noffcpu || !o[p->interval - 1].preempted || !i ||
+        i >= b->off.n || taken_before(b, p->on, p->interval) || taken_before(b, p->on + 1, p->interval))
+        return;
+    before = &b->in->chains[b->off.at[i - 1]];
+    behind = &b->in->chains[b->off.at[i]];
+    if (behind->time > o[p->interval].start || before->time > o[p->interval - 1].start)
+        return;
+    k = shared(b, before, behind);
+    users = users_of(b, before);
+    k = k < users ? k : users;
+    if (k <= shared(b, chain, before))
+        return;
+    *chain = *before;
+    chain->n = (uint32_t)k;
+}
+
 static int set_on(struct builder *b, const struct place *p, uint64_t time)
 {
     struct dec_chain chain = b->in->chains[b->on.at[p->on]];
 
     chain.n = frames_at(b, p->on, time);
+    hold(b, p, time, &chain);
     return set_chain(b, time, &chain, 0);
 }
 

@@ -153,6 +153,8 @@ void dec_sideband_free(struct dec_sideband *sb)
     st_vec_free(&sb->notices);
     st_vec_free(&sb->samples);
     st_vec_free(&sb->sample_rings);
+    st_vec_free(&sb->points);
+    st_vec_free(&sb->point_rings);
     st_vec_free(&sb->stalls);
     st_vec_free(&sb->kernel_names);
     st_vec_free(&sb->meta);

@@ -119,6 +119,8 @@ struct dec_notice {
 
     bool of_samples; /* it concerns the samples */
 
+    bool of_marks; /* it concerns the samples of tracepoints that are no more than marks */
+
     const char *name; /* "exec", "throttled", ... */
 
     char detail[64];
@@ -155,6 +157,25 @@ struct dec_sample_record {
     struct pd_record record;
 };
 
+/* A sample of a tracepoint that says more of a thread than its calls. */
+enum dec_point_kind {
+    DEC_POINT_NONE,
+    DEC_POINT_SWITCH, /* sched:sched_switch: the thread leaves its CPU */
+    DEC_POINT_WAKING, /* sched:sched_waking: it wakes another, or an interrupt does that came upon it */
+    DEC_POINT_ENTRY,  /* raw_syscalls:sys_enter */
+    DEC_POINT_EXIT    /* raw_syscalls:sys_exit */
+};
+
+struct dec_point {
+    uint64_t time;
+
+    enum dec_point_kind kind;
+
+    int32_t pid, tid, cpu; /* who ran */
+
+    struct pd_record record;
+};
+
 /* A ring of samples, as the recorder tells of it. */
 struct dec_sample_ring {
     int32_t tid, cpu; /* -1: a ring of a CPU, of a thread */
@@ -178,6 +199,10 @@ struct dec_sideband {
     ST_VEC(struct dec_sample_record) samples; /* by thread, then time */
 
     ST_VEC(struct dec_sample_ring) sample_rings;
+
+    ST_VEC(struct dec_point) points; /* in the order of their times */
+
+    ST_VEC(struct dec_sample_ring) point_rings; /* of CPUs, with wake-ups alone */
 
     const struct perf_event_attr *sampled; /* by the event that sampled; NULL: there are no samples */
 

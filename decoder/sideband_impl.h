@@ -41,6 +41,8 @@ struct sb_context {
     uint64_t reference; /* the latest of PD_RECORD_AUXTRACE */
 
     bool has_kcore;
+
+    bool sampled_at_switches; /* sb->sampled is no more than that */
 };
 
 /* ---- sideband_threads.c: 0 or -1 (no memory) where they return int ---- */
@@ -96,12 +98,16 @@ int sb_stall_sample(struct sb_context *c, const struct pd_record *record, struct
 /* Whether the record is a sample with a call chain, of a thread at a time. */
 bool sb_is_sample(const struct pd_record *record);
 
+/* What the samples of an event say beside their call chain. */
+enum dec_point_kind sb_point_kind(const struct pd_event *event);
+
 /* Keeps it. 0 or a negative st_code. */
+int sb_point(struct sb_context *c, const struct pd_record *record, struct st_error *err);
 int sb_sample(struct sb_context *c, const struct pd_record *record, struct st_error *err);
 
 void sb_sort_samples(struct dec_sideband *sb);
 
-/* Takes in what the recorder tells of its rings of samples. 0 or -1 (no memory). */
+/* Takes in what the recorder tells of its rings of samples and of wake-ups. 0 or -1 (no memory). */
 int sb_sample_rings(struct sb_context *c);
 
 /* ---- sideband_meta.c ---- */

@@ -131,8 +131,8 @@ static int apply_mmap2(struct sb_context *c, const struct pd_record *r, uint64_t
     struct dec_image_id id = {.path = m->name};
     int rc = fits(r, sizeof(*m), true, err);
 
-    if (rc)
-        return rc;
+    if (rc || r->header->misc & PERF_RECORD_MISC_MMAP_DATA)
+        return rc; /* no code */
     if (r->header->misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
         id.build_id = m->build_id;
         id.build_id_size = m->build_id_size <= sizeof(m->build_id) ? m->build_id_size : sizeof(m->build_id);
@@ -143,7 +143,13 @@ static int apply_mmap2(struct sb_context *c, const struct pd_record *r, uint64_t
 /* Whether it tells of the samples. */
 static bool of_samples(const struct pd_record *r)
 {
-    return r->event && r->event->attr.sample_type & PERF_SAMPLE_CALLCHAIN;
+    return r->event && r->event->attr.sample_type & PERF_SAMPLE_CALLCHAIN &&
+           sb_point_kind(r->event) != DEC_POINT_WAKING;
+}
+
+static bool of_marks(const struct pd_record *r)
+{
+    return r->event && sb_point_kind(r->event) == DEC_POINT_WAKING;
 }
 
 static int notice(struct sb_context *c, const struct pd_record *r, uint64_t time,
@@ -153,6 +159,7 @@ static int notice(struct sb_context *c, const struct pd_record *r, uint64_t time
 
     n.time = time;
     n.of_samples = of_samples(r);
+    n.of_marks = of_marks(r);
     n.tid = r->id.has & PERF_SAMPLE_TID ? (int32_t)r->id.tid : -1;
     n.cpu = r->id.has & PERF_SAMPLE_CPU ? (int32_t)r->id.cpu : -1;
     return st_vec_push(&c->sb->notices, n) ? st_nomem(err, "the side-band's notices") : 0;
@@ -268,12 +275,13 @@ static int apply_lost(struct sb_context *c, const struct pd_record *r, uint64_t 
     const struct words_record *m = (const void *)r->header;
     bool samples = r->header->type == PERF_RECORD_LOST_SAMPLES;
     struct dec_notice n = {.lost = true, .name = "lost"};
+    const char *what = of_marks(r) ? "wake-ups" : samples || of_samples(r) ? "samples" : "side-band records";
     int rc = fits(r, sizeof(*m) + (samples ? 8 : 16), false, err);
 
     if (rc)
         return rc;
     snprintf(n.detail, sizeof(n.detail), "%" PRIu64 " %s did not fit into the kernel's buffer",
-             samples ? m->word[0] : m->word[1], samples || of_samples(r) ? "samples" : "side-band records");
+             samples ? m->word[0] : m->word[1], what);
     return notice(c, r, time, &n, err);
 }
 
@@ -417,6 +425,8 @@ int sb_collect(void *context, const struct pd_record *r, struct st_error *err)
             return sb_meta_sample(c, r, err);
         if (is_stall(r))
             return keep(c, r, err);
+        if (sb_point_kind(r->event) && sb_point(c, r, err))
+            return err->code;
         return sb_is_sample(r) ? sb_sample(c, r, err) : 0;
     default:
         break;

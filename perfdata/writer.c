@@ -23,6 +23,7 @@ static void free_writer(struct pd_writer *w)
     pd_events_free(&w->events);
     st_vec_free(&w->auxtrace);
     st_vec_free(&w->build_ids.bytes);
+    st_vec_free(&w->tracing.bytes);
     for (size_t i = 0; i < w->cmdline.n; i++)
         free(w->cmdline.at[i]);
     st_vec_free(&w->cmdline);

@@ -67,6 +67,10 @@ int pd_writer_cmdline(struct pd_writer *w, int argc, char *const *argv, struct s
  * default. */
 int pd_writer_pmu(struct pd_writer *w, uint32_t type, const char *name, struct st_error *err);
 
+/* PD_FEAT_TRACING_DATA: what tracefs says of the tracepoints among the events, without which perf opens no
+ * file with such events (copied). ST_ENOMEM. */
+int pd_writer_tracing_data(struct pd_writer *w, const void *data, size_t n, struct st_error *err);
+
 /* The folder beside PATH/data for kcore, kallsyms, modules; created (0700) on the first call. The files in it
  * are synced by pd_writer_commit. NULL in file form (err is untouched) and on error. Owned by the writer. */
 const char *pd_writer_kcore_dir(struct pd_writer *w, struct st_error *err);

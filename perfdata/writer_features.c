@@ -53,6 +53,11 @@ static void add_build_ids(const struct pd_writer *w, struct pd_blob *blob)
     pd_blob_add(blob, w->build_ids.bytes.at, w->build_ids.bytes.n);
 }
 
+static void add_tracing(const struct pd_writer *w, struct pd_blob *blob)
+{
+    pd_blob_add(blob, w->tracing.bytes.at, w->tracing.bytes.n);
+}
+
 static void add_cpus(const struct pd_writer *w, struct pd_blob *blob)
 {
     (void)w;
@@ -118,10 +123,11 @@ static void add_times(const struct pd_writer *w, struct pd_blob *blob)
 
 /* A feature that adds nothing is left out. */
 static void (*const adders[])(const struct pd_writer *w, struct pd_blob *blob) = {
-    [PD_FEAT_BUILD_ID] = add_build_ids,    [PD_FEAT_NRCPUS] = add_cpus,
-    [PD_FEAT_TOTAL_MEM] = add_memory,      [PD_FEAT_CMDLINE] = add_cmdline,
-    [PD_FEAT_EVENT_DESC] = add_event_desc, [PD_FEAT_PMU_MAPPINGS] = add_pmus,
-    [PD_FEAT_AUXTRACE] = add_auxtrace,     [PD_FEAT_SAMPLE_TIME] = add_times,
+    [PD_FEAT_TRACING_DATA] = add_tracing, [PD_FEAT_BUILD_ID] = add_build_ids,
+    [PD_FEAT_NRCPUS] = add_cpus,          [PD_FEAT_TOTAL_MEM] = add_memory,
+    [PD_FEAT_CMDLINE] = add_cmdline,      [PD_FEAT_EVENT_DESC] = add_event_desc,
+    [PD_FEAT_PMU_MAPPINGS] = add_pmus,    [PD_FEAT_AUXTRACE] = add_auxtrace,
+    [PD_FEAT_SAMPLE_TIME] = add_times,
 };
 
 #define NFEATURES (sizeof(adders) / sizeof(adders[0]))
@@ -204,6 +210,16 @@ int pd_writer_build_id(struct pd_writer *w, int32_t pid, uint16_t misc, const ui
     w->build_ids.bytes.n = before;
     w->build_ids.failed = false;
     return st_nomem(err, "the build ids of a snapshot");
+}
+
+int pd_writer_tracing_data(struct pd_writer *w, const void *data, size_t n, struct st_error *err)
+{
+    w->tracing.bytes.n = 0;
+    pd_blob_add(&w->tracing, data, n);
+    if (!w->tracing.failed)
+        return 0;
+    w->tracing.failed = false;
+    return st_nomem(err, "the description of tracepoints");
 }
 
 static void clear_cmdline(struct pd_writer *w)

@@ -45,7 +45,7 @@ struct pd_writer {
 
     ST_VEC(struct pd_auxtrace_index_entry) auxtrace;
 
-    struct pd_blob build_ids;
+    struct pd_blob build_ids, tracing;
 
     ST_VEC(char *) cmdline;
 

@@ -104,6 +104,7 @@ static struct rec_source_config source_config(const struct arm *arm)
         .once = arm->options.snapshots == 1,
         .frequency = (unsigned)arm->options.frequency,
         .callgraph = arm->options.callgraph,
+        .syscalls = arm->options.syscalls,
     };
 }
 

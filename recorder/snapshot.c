@@ -59,7 +59,7 @@ static int add_events(struct snap *s, uint64_t priv[PD_PT_PRIV_MAX], struct st_e
     const struct rec_group *kernel = rec_sideband_group(s->in->sideband, REC_SIDEBAND_KERNEL);
     struct perf_event_attr attr;
     bool records = s->in->ops->records;
-    int rc = records ? snap_add_record_event(s, 0, err) : add_trace_event(s, priv, err);
+    int rc = records ? snap_add_record_event(s, err) : add_trace_event(s, priv, err);
 
     if (!rc)
         rc = add_group(s, SNAP_STATE, &state->attr, state, "dummy:u", err);
@@ -78,7 +78,7 @@ static int add_events(struct snap *s, uint64_t priv[PD_PT_PRIV_MAX], struct st_e
     if (!rc && kernel->events.n)
         rc = add_group(s, SNAP_KERNEL, &kernel->attr, kernel, "dummy:u", err);
     if (!rc && records)
-        rc = snap_add_record_event(s, 1, err);
+        rc = snap_add_other_record_events(s, err);
     /* Whose the trace is: of a thread's own ring perf knows it, and takes no switch for it. */
     if (switches->events.n && priv[PD_PT_PER_CPU_MMAPS])
         priv[PD_PT_HAVE_SCHED_SWITCH] = s->in->target->kind == ST_TARGET_ALL ? 3 : 2;
@@ -155,9 +155,12 @@ static int write_stored(struct snap *s, const struct perf_event_header *record, 
 {
     const struct rec_mmap2_record *map = (const struct rec_mmap2_record *)record;
 
-    if (record->type == PERF_RECORD_MMAP2 && record->size > sizeof(*map) + sizeof(struct rec_trailer))
-        return snap_write_map(s, map, err);
-    return pd_writer_record(s->w, record, err);
+    int rc;
+
+    if (record->type != PERF_RECORD_MMAP2 || record->size <= sizeof(*map) + sizeof(struct rec_trailer))
+        return pd_writer_record(s->w, record, err);
+    rc = snap_write_map(s, map, err);
+    return rc || !s->segments ? rc : snap_write_segments(s, map, err);
 }
 
 /* The kernel's records and the source's own switches, both in order, into one order. */
@@ -214,7 +217,7 @@ static int write_all(struct snap *s, bool kernel, const struct rec_stored *list,
 
 int rec_snapshot_write(const struct rec_snapshot *in, const char *path, struct st_error *err)
 {
-    struct snap s = {.in = in, .time = in->capture->how.done_time};
+    struct snap s = {.in = in, .time = in->capture->how.done_time, .segments = snap_wants_segments(in)};
     struct rec_stored *list = NULL;
     bool kernel = snap_wants_kernel(in);
     size_t n = 0;

@@ -22,6 +22,8 @@ struct snap {
 
     ST_VEC(pid_t) pids; /* that the side-band tells of; some have ended */
 
+    bool segments; /* snap_wants_segments */
+
     struct rec_code_files code;
 };
 
@@ -44,6 +46,14 @@ int snap_write_vdsos(struct snap *s, struct st_error *err);
 /* An MMAP2 record, with the name of the copy where there is one. */
 int snap_write_map(struct snap *s, const struct rec_mmap2_record *map, struct st_error *err);
 
+/* snapshot_segments.c: whether perf needs more than the code's mappings, as stacks are stored to be unwound.
+ */
+bool snap_wants_segments(const struct rec_snapshot *in);
+
+/* MMAP2 records (PERF_RECORD_MISC_MMAP_DATA) of the read-only segments of the file that `code` maps; nothing
+ * where it cannot be read. */
+int snap_write_segments(struct snap *s, const struct rec_mmap2_record *code, struct st_error *err);
+
 /* snapshot_kernel.c: whether the snapshot is to hold the kernel's code: it was recorded, and can be read. */
 bool snap_wants_kernel(const struct rec_snapshot *in);
 
@@ -54,9 +64,12 @@ int snap_write_kernel(struct snap *s, struct st_error *err);
  * addresses. */
 int snap_write_kernel_map(struct snap *s, struct st_error *err);
 
-/* snapshot_records.c, for sources whose rings hold records. Adds the n-th event that has some; nothing where
- * there are not so many. */
-int snap_add_record_event(struct snap *s, size_t n, struct st_error *err);
+/* snapshot_records.c, for sources whose rings hold records. Adds the event that samples. */
+int snap_add_record_event(struct snap *s, struct st_error *err);
+
+/* The other events that have records in the rings, and what perf has to know of those that are tracepoints.
+ */
+int snap_add_other_record_events(struct snap *s, struct st_error *err);
 
 /* The records of a copied ring, the oldest first. Stops at what is not 0 and returns it. */
 typedef int snap_record_fn(void *ctx, const struct perf_event_header *record, struct st_error *err);

@@ -106,12 +106,66 @@ static void put_capture(struct pairs *p, const struct rec_capture *c)
     for (size_t i = 0; i < c->rings.n; i++) {
         const struct rec_ring *r = &c->rings.at[i];
 
+        if (r->marks) {
+            put(p, "marks.%u=cpu=%d since=%" PRIu64 " offset=%" PRIu64 " size=%zu", r->idx, r->cpu,
+                r->first_time, r->offset, r->size[0]);
+            continue;
+        }
         put(p,
             "ring.%u=tid=%d cpu=%d since=%" PRIu64 " offset=%" PRIu64
             " size=%zu truncated=%d in_kernel=%d late=%" PRIu64,
             r->idx, r->tid, r->cpu, r->first_time, r->offset, r->size[0], r->perf_truncated, r->in_kernel,
             r->late_bytes);
     }
+}
+
+static int by_value(const void *a, const void *b)
+{
+    pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+typedef ST_VEC(pid_t) tids;
+
+static int take_tid(void *ctx, const struct perf_event_header *record, struct st_error *err)
+{
+    const struct rec_sample_head *sample = (const struct rec_sample_head *)record;
+
+    if (record->type != PERF_RECORD_SAMPLE || record->size < sizeof(*sample) || (pid_t)sample->tid <= 0)
+        return 0;
+    return st_vec_push((tids *)ctx, (pid_t)sample->tid) ? st_nomem(err, "the names of threads") : 0;
+}
+
+static void put_comm(struct pairs *p, pid_t tid)
+{
+    char path[32], name[32] = "";
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/comm", tid);
+    f = fopen(path, "re");
+    if (f && fgets(name, sizeof(name), f))
+        name[strcspn(name, "\n")] = '\0';
+    if (f)
+        fclose(f);
+    if (*name)
+        put(p, "comm.%d=%s", tid, name);
+}
+
+/* The names of those that woke others, if they are still there: most are not of the target. */
+static void put_wakers(struct pairs *p, const struct rec_capture *c)
+{
+    tids list = {0};
+
+    for (size_t i = 0; i < c->rings.n && !p->rc; i++)
+        if (c->rings.at[i].marks)
+            p->rc = snap_each_record(&c->rings.at[i], take_tid, &list, p->err);
+    if (list.n)
+        qsort(list.at, list.n, sizeof(list.at[0]), by_value);
+    for (size_t i = 0; i < list.n; i++)
+        if (!i || list.at[i] != list.at[i - 1])
+            put_comm(p, list.at[i]);
+    st_vec_free(&list);
 }
 
 static void put_unseen_cpus(struct pairs *p, const struct rec_snapshot *in)
@@ -122,6 +176,11 @@ static void put_unseen_cpus(struct pairs *p, const struct rec_snapshot *in)
         in->ops->unseen_cpus(in->source, cpus, sizeof(cpus));
     if (*cpus)
         put(p, "unseen_cpus=%s", cpus);
+    cpus[0] = '\0';
+    if (in->ops->unmarked_cpus)
+        in->ops->unmarked_cpus(in->source, cpus, sizeof(cpus));
+    if (*cpus)
+        put(p, "unmarked_cpus=%s", cpus);
 }
 
 int snap_write_meta(struct snap *s, struct st_error *err)
@@ -141,6 +200,7 @@ int snap_write_meta(struct snap *s, struct st_error *err)
     put(&p, "armed=%" PRIu64, in->armed);
     put_capture(&p, in->capture);
     put_unseen_cpus(&p, in);
+    put_wakers(&p, in->capture);
     if (rec_store_events_dropped(in->store))
         put(&p, "switches_since=%" PRIu64, rec_store_events_dropped(in->store));
     if (rec_store_samples_dropped(in->store))

@@ -1,15 +1,47 @@
 /* What a source's rings of records (samples) hold, in a snapshot. */
 #include "recorder/snapshot_impl.h"
+#include "recorder/tracefs.h"
 
 #include <stdlib.h>
 
-int snap_add_record_event(struct snap *s, size_t n, struct st_error *err)
+/* More than any source has. */
+enum { MOST_EVENTS = 16 };
+
+int snap_add_record_event(struct snap *s, struct st_error *err)
 {
     struct rec_record_event event;
 
-    if (!s->in->ops->record_event(s->in->source, n, &event))
-        return n ? 0 : st_nomem(err, "the ids of events");
-    return event.nids ? pd_writer_add_event(s->w, &event.attr, event.ids, event.nids, event.name, err) : 0;
+    if (!s->in->ops->record_event(s->in->source, 0, &event))
+        return st_nomem(err, "the ids of events");
+    return pd_writer_add_event(s->w, &event.attr, event.ids, event.nids, event.name, err);
+}
+
+static int add_tracing_data(struct snap *s, const char *const *names, size_t n, struct st_error *err)
+{
+    rec_text text = {0};
+    int rc = n ? rec_tracing_data(names, n, &text, err) : 0;
+
+    if (!rc && n)
+        rc = pd_writer_tracing_data(s->w, text.at, text.n, err);
+    st_vec_free(&text);
+    return rc;
+}
+
+int snap_add_other_record_events(struct snap *s, struct st_error *err)
+{
+    const char *tracepoints[MOST_EVENTS];
+    struct rec_record_event event;
+    size_t n = 0;
+    int rc = 0;
+
+    for (size_t i = 1; !rc && i < MOST_EVENTS && s->in->ops->record_event(s->in->source, i, &event); i++) {
+        if (!event.name || !event.nids)
+            continue;
+        if (event.attr.type == PERF_TYPE_TRACEPOINT)
+            tracepoints[n++] = event.name;
+        rc = pd_writer_add_event(s->w, &event.attr, event.ids, event.nids, event.name, err);
+    }
+    return rc ? rc : add_tracing_data(s, tracepoints, n, err);
 }
 
 int snap_each_record(const struct rec_ring *ring, snap_record_fn *fn, void *ctx, struct st_error *err)

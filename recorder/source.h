@@ -44,6 +44,8 @@ struct rec_source_config {
     unsigned frequency; /* of samples a second; 0: the source's default */
 
     enum rec_callgraph callgraph;
+
+    bool syscalls; /* a mark at each system call's entry and exit, where the source can */
 };
 
 /* One ring's bytes, oldest first, in up to two pieces; valid until resume() or close(). Of a ring of records
@@ -65,6 +67,8 @@ struct rec_ring {
         offset; /* in the ring's stream of the first byte that is here; > 0: older bytes were overwritten */
 
     uint64_t first_time; /* perf clock ns since when this ring recorded (thread attached) */
+
+    bool marks; /* only with records: of a CPU, it holds no samples of what ran there, but wake-ups */
 
     bool perf_truncated; /* bytes were lost within (PERF_AUX_FLAG_TRUNCATED) */
 
@@ -153,8 +157,9 @@ struct rec_source_ops {
     /* The rings hold perf's records (samples), and no AUX area. */
     bool records;
 
-    /* Only with records: the event of index n, from 0 on, that has records in the rings. Its ids are an array
-     * of the source's own, valid until the next call. False: there is none. */
+    /* Only with records: the event of index n, from 0 on, that has records in the rings; 0 is the one that
+     * samples. Its ids are an array of the source's own, valid until the next call; name NULL or no ids: none
+     * has any now. False: there is no such index. */
     bool (*record_event)(struct rec_source *s, size_t n, struct rec_record_event *event);
 
     /* Only with records, may be NULL: whether a record out of a ring belongs into the snapshot. */
@@ -167,6 +172,9 @@ struct rec_source_ops {
     /* CPUs that came or went since open() and so are not (or no longer) recorded, as "1,3"; "" where there
      * are none. NULL: there never are. */
     void (*unseen_cpus)(struct rec_source *s, char *text, size_t size);
+
+    /* The same of marks: CPUs on which wake-ups are not recorded any more. NULL: there never are. */
+    void (*unmarked_cpus)(struct rec_source *s, char *text, size_t size);
 
     /* "user, 4 MiB a thread, 2 threads": the middle of the armed line. */
     void (*describe)(struct rec_source *s, char *text, size_t size);

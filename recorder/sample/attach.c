@@ -19,7 +19,8 @@ static const struct smp_event *owner_of(const struct rec_source *s, int cpu)
 
 static int add_ring(struct rec_source *s, struct smp_event *e, struct st_error *err)
 {
-    struct smp_ring ring = {.bytes = s->ring_bytes, .fd = e->fd, .pid = e->pid, .tid = e->tid, .cpu = e->cpu};
+    struct smp_ring ring = {
+        .bytes = s->ring_bytes, .fd = e->fd[SMP_SAMPLES], .pid = e->pid, .tid = e->tid, .cpu = e->cpu};
     int rc;
 
     if (s->per_cpu)
@@ -136,7 +137,7 @@ int smp_attach(struct rec_source *s, const struct rec_source_config *config, str
 /* The kernel says so of an event whose thread has ended (perf_poll). */
 static bool has_ended(const struct smp_event *e)
 {
-    struct pollfd p = {.fd = e->fd, .events = POLLIN};
+    struct pollfd p = {.fd = e->fd[SMP_SAMPLES], .events = POLLIN};
 
     return poll(&p, 1, 0) == 1 && p.revents & POLLHUP;
 }
@@ -194,7 +195,7 @@ int smp_attach_born(struct rec_source *s, pid_t pid, pid_t tid, struct st_error 
 
     if (has_events(s, tid))
         return 0;
-    s->attr.enable_on_exec = 0;
+    s->kinds[SMP_SAMPLES].attr.enable_on_exec = 0;
     drop_ended(s, SMP_MOST_ENDED);
     rc = add_born(s, &e, &why);
     if (rc == 1)

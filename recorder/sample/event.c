@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "recorder/perf_event.h"
 #include "recorder/sample/state.h"
+#include "recorder/tracefs.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -56,13 +57,15 @@ static int try_on_self(const struct perf_event_attr *attr)
 /* Counted by hardware and told by an NMI, so also of code that runs with interrupts off. */
 static int choose_event(struct rec_source *s, struct st_error *err)
 {
-    const char *what = s->attr.exclude_kernel ? "sample user code" : "sample user and kernel code";
+    struct smp_attr *samples = &s->kinds[SMP_SAMPLES];
+    struct perf_event_attr *attr = &samples->attr;
+    const char *what = attr->exclude_kernel ? "sample user code" : "sample user and kernel code";
     int why;
 
-    s->attr.type = PERF_TYPE_HARDWARE;
-    s->attr.config = PERF_COUNT_HW_CPU_CYCLES;
-    s->event_name = s->attr.exclude_kernel ? "cycles:u" : "cycles";
-    why = try_on_self(&s->attr);
+    attr->type = PERF_TYPE_HARDWARE;
+    attr->config = PERF_COUNT_HW_CPU_CYCLES;
+    samples->name = attr->exclude_kernel ? "cycles:u" : "cycles";
+    why = try_on_self(attr);
     if (!why)
         return 0;
     if (s->callgraph == REC_CALLGRAPH_LBR) {
@@ -72,35 +75,89 @@ static int choose_event(struct rec_source *s, struct st_error *err)
         return st_hint(err, "--callgraph fp, or dwarf for programs without frame pointers");
     }
     st_log_debug("no hardware cycles (%s): the CPU's clock samples", strerror(why));
-    s->attr.type = PERF_TYPE_SOFTWARE;
-    s->attr.config = PERF_COUNT_SW_CPU_CLOCK;
-    s->attr.exclude_idle = 1;
-    s->event_name = s->attr.exclude_kernel ? "cpu-clock:u" : "cpu-clock";
-    why = try_on_self(&s->attr);
+    attr->type = PERF_TYPE_SOFTWARE;
+    attr->config = PERF_COUNT_SW_CPU_CLOCK;
+    attr->exclude_idle = 1;
+    samples->name = attr->exclude_kernel ? "cpu-clock:u" : "cpu-clock";
+    why = try_on_self(attr);
     if (!why)
         return 0;
     errno = why;
     return rec_perf_refused(what, err);
 }
 
+/* An event on a tracepoint: what happened stands in the raw data. 0, or why this user may have none. */
+static int on_tracepoint(struct smp_attr *kind, const char *name, struct st_error *err)
+{
+    uint64_t id;
+    int rc = rec_tracepoint_id(name, &id, err), why;
+
+    if (rc)
+        return rc;
+    kind->attr.type = PERF_TYPE_TRACEPOINT;
+    kind->attr.config = id;
+    kind->attr.sample_period = 1;
+    kind->attr.sample_type |= PERF_SAMPLE_RAW;
+    why = try_on_self(&kind->attr);
+    errno = why;
+    if (why)
+        return rec_perf_refused(name, err);
+    kind->name = name;
+    return 0;
+}
+
+/* It happens in the kernel, and counts what the group's leader counts: both wait for the same enable. The
+ * tracepoint tells also in what state the thread went. */
+static void switch_attr(struct rec_source *s, const struct perf_event_attr *base, bool kernel)
+{
+    struct smp_attr *kind = &s->kinds[SMP_SWITCHES];
+    struct st_error why = {0};
+
+    kind->attr = *base;
+    kind->attr.exclude_callchain_kernel = !kernel;
+    set_callgraph(&kind->attr, s->callgraph == REC_CALLGRAPH_DWARF ? REC_CALLGRAPH_DWARF : REC_CALLGRAPH_FP);
+    if (!on_tracepoint(kind, "sched:sched_switch", &why))
+        return;
+    st_log_debug("no states of threads: %s", why.text);
+    kind->attr.type = PERF_TYPE_SOFTWARE;
+    kind->attr.config = PERF_COUNT_SW_CONTEXT_SWITCHES;
+    kind->attr.sample_period = 1;
+    kind->attr.sample_type &= ~(uint64_t)PERF_SAMPLE_RAW;
+    kind->name = "context-switches";
+}
+
+static int syscall_attrs(struct rec_source *s, const struct perf_event_attr *base, struct st_error *err)
+{
+    static const char *const names[] = {"raw_syscalls:sys_enter", "raw_syscalls:sys_exit"};
+    int rc = 0;
+
+    for (size_t i = 0; i < 2 && !rc; i++) {
+        struct smp_attr *kind = &s->kinds[SMP_ENTRIES + i];
+
+        kind->attr = *base;
+        kind->attr.exclude_callchain_kernel = kind->attr.exclude_callchain_user = 1;
+        rc = on_tracepoint(kind, names[i], err);
+    }
+    return rc ? st_prefix(err, "--syscalls: ") : 0;
+}
+
 int smp_event_attr(struct rec_source *s, const struct rec_source_config *config, struct st_error *err)
 {
-    s->attr = s->switch_attr = common(s, config);
-    s->attr.freq = 1;
-    s->attr.sample_freq = s->frequency ? s->frequency : 1000;
-    s->attr.exclude_kernel = !config->kernel;
-    s->attr.disabled = 1;
-    s->attr.enable_on_exec = config->command != 0;
-    set_callgraph(&s->attr, s->callgraph);
-    /* It happens in the kernel, and counts what the group's leader counts: both wait for the same enable. */
-    s->switch_attr.type = PERF_TYPE_SOFTWARE;
-    s->switch_attr.config = PERF_COUNT_SW_CONTEXT_SWITCHES;
-    s->switch_attr.sample_period = 1;
-    s->switch_attr.exclude_callchain_kernel = !config->kernel;
-    s->switch_name = "context-switches";
-    set_callgraph(&s->switch_attr,
-                  s->callgraph == REC_CALLGRAPH_DWARF ? REC_CALLGRAPH_DWARF : REC_CALLGRAPH_FP);
-    return choose_event(s, err);
+    const struct perf_event_attr base = common(s, config);
+    struct perf_event_attr *attr = &s->kinds[SMP_SAMPLES].attr;
+    int rc;
+
+    *attr = base;
+    attr->freq = 1;
+    attr->sample_freq = s->frequency ? s->frequency : 1000;
+    attr->exclude_kernel = !config->kernel;
+    attr->disabled = 1;
+    attr->enable_on_exec = config->command != 0;
+    set_callgraph(attr, s->callgraph);
+    rc = choose_event(s, err);
+    if (!rc)
+        switch_attr(s, &base, config->kernel);
+    return rc || !config->syscalls ? rc : syscall_attrs(s, &base, err);
 }
 
 static int opening_failed(const struct smp_event *e, struct st_error *err)
@@ -114,24 +171,31 @@ static int opening_failed(const struct smp_event *e, struct st_error *err)
     return rec_perf_refused(what, err);
 }
 
+/* An event of the group. Without that of the switches, where a thread left its CPU is between two samples. */
+static int open_member(const struct rec_source *s, struct smp_event *e, enum smp_kind kind,
+                       struct st_error *err)
+{
+    const struct smp_attr *a = &s->kinds[kind];
+
+    if (!a->name)
+        return 0;
+    e->fd[kind] = rec_perf_event_in_group(&a->attr, e->tid, e->cpu, kind ? e->fd[SMP_SAMPLES] : -1);
+    if (e->fd[kind] >= 0)
+        return rec_perf_id(e->fd[kind], &e->id[kind], err);
+    if (kind != SMP_SWITCHES)
+        return opening_failed(e, err);
+    st_log_debug("no samples at context switches: %s", strerror(errno));
+    return 0;
+}
+
 int smp_event_open(const struct rec_source *s, struct smp_event *e, struct st_error *err)
 {
-    int rc;
+    int rc = 0;
 
-    e->switch_fd = -1;
-    e->fd = rec_perf_event(&s->attr, e->tid, e->cpu);
-    if (e->fd < 0)
-        return opening_failed(e, err);
-    rc = rec_perf_id(e->fd, &e->id, err);
-    if (rc) {
-        smp_event_close(e);
-        return rc;
-    }
-    e->switch_fd = rec_perf_event_in_group(&s->switch_attr, e->tid, e->cpu, e->fd);
-    if (e->switch_fd < 0) /* without it, where a thread left its CPU is between two samples */
-        st_log_debug("no samples at context switches: %s", strerror(errno));
-    else
-        rc = rec_perf_id(e->switch_fd, &e->switch_id, err);
+    for (int k = 0; k < SMP_OF_THREAD; k++)
+        e->fd[k] = -1;
+    for (int k = 0; k < SMP_OF_THREAD && !rc; k++)
+        rc = open_member(s, e, k, err);
     if (rc)
         smp_event_close(e);
     return rc;
@@ -139,24 +203,24 @@ int smp_event_open(const struct rec_source *s, struct smp_event *e, struct st_er
 
 int smp_event_join(const struct smp_event *e, int owner, struct st_error *err)
 {
-    if ((e->fd == owner || !ioctl(e->fd, PERF_EVENT_IOC_SET_OUTPUT, owner)) &&
-        (e->switch_fd < 0 || !ioctl(e->switch_fd, PERF_EVENT_IOC_SET_OUTPUT, owner)))
-        return 0;
-    return st_fail_errno(err, ST_EFAIL, "cannot direct the samples of thread %d into a ring", e->tid);
+    for (int k = 0; k < SMP_OF_THREAD; k++)
+        if (e->fd[k] >= 0 && e->fd[k] != owner && ioctl(e->fd[k], PERF_EVENT_IOC_SET_OUTPUT, owner))
+            return st_fail_errno(err, ST_EFAIL, "cannot direct the samples of thread %d into a ring", e->tid);
+    return 0;
 }
 
 int smp_event_switch(const struct smp_event *e, bool on, struct st_error *err)
 {
-    if (!ioctl(e->fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0) || errno == ESRCH)
+    if (!ioctl(e->fd[SMP_SAMPLES], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0) || errno == ESRCH)
         return 0;
     return st_fail_errno(err, ST_EFAIL, "cannot %s sampling thread %d", on ? "start" : "stop", e->tid);
 }
 
 void smp_event_close(struct smp_event *e)
 {
-    if (e->switch_fd >= 0)
-        close(e->switch_fd);
-    if (e->fd >= 0)
-        close(e->fd);
-    e->fd = e->switch_fd = -1;
+    for (int k = SMP_OF_THREAD - 1; k >= 0; k--) {
+        if (e->fd[k] >= 0)
+            close(e->fd[k]);
+        e->fd[k] = -1;
+    }
 }

@@ -1,7 +1,7 @@
 /* How often to sample: as often as costs a busy thread one part in a hundred. What a sample costs depends on
  * the machine (in a virtual one an interrupt is dear), so it is measured: the same work with samples and
- * without, in turns, and the median of the differences. Samples that follow one another fast are cheaper, as
- * all they touch is in the caches: it is measured at a rate that is used. */
+ * without, in turns, and the shortest time of each, as what else runs on the machine makes it longer, and by
+ * more than samples do; and at a rate at which they cost a good part of the time, so that they show. */
 #include "base/log.h"
 #include "recorder/perf_event.h"
 #include "recorder/perf_ring.h"
@@ -15,15 +15,16 @@
 #include <unistd.h>
 
 enum {
-    PAIRS = 15,
+    ROUNDS = 5,
+    PAIRS = 4,
     DEEP = 24,          /* frames below the work */
     WORK = 1000 * 1000, /* turns of a loop: some milliseconds */
     RING = 256 * 1024,
-    PERIOD = 500 * 1000,  /* ns of the CPU's clock, */
-    CYCLES = 1500 * 1000, /* or of its cycles */
-    LEAST_COST = 1000,    /* ns: what is less was not measured well */
+    PERIOD = 100 * 1000, /* ns of the CPU's clock, */
+    CYCLES = 300 * 1000, /* or of its cycles */
+    LEAST_COST = 1000,   /* ns: what is less was not measured well */
     MOST_COST = 100 * 1000,
-    USUAL_COST = 5000, /* where it cannot be measured */
+    USUAL_COST = 10 * 1000, /* where it cannot be measured */
 };
 
 unsigned smp_rate_most(void)
@@ -75,6 +76,30 @@ static int count(void *ctx, const struct perf_event_header *record, struct st_er
     return 0;
 }
 
+/* What one sample costs, ns; 0 or less: not to be found out. */
+static int64_t measure_once(int fd, struct rec_perf_ring *ring)
+{
+    int64_t without = INT64_MAX, with = INT64_MAX, samples = 0;
+
+    timed_work();
+    for (int i = 0; i < PAIRS; i++) {
+        int64_t time = (int64_t)timed_work();
+        unsigned n = 0;
+
+        if (time < without)
+            without = time;
+        ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+        time = (int64_t)timed_work();
+        ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+        rec_perf_ring_drain(ring, count, &n, NULL);
+        if (n && time < with) {
+            with = time;
+            samples = n;
+        }
+    }
+    return samples ? (with - without) / samples : 0;
+}
+
 static int by_value(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -82,28 +107,15 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* What one sample costs, ns; 0 or less: not to be found out. */
+/* The median: a disturbed measurement can tell anything. */
 static int64_t measure(int fd, struct rec_perf_ring *ring)
 {
-    int64_t costs[PAIRS];
-    size_t n = 0;
+    int64_t costs[ROUNDS];
 
-    timed_work();
-    for (int i = 0; i < PAIRS; i++) {
-        int64_t without = (int64_t)timed_work(), with;
-        unsigned samples = 0;
-
-        ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
-        with = (int64_t)timed_work();
-        ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
-        rec_perf_ring_drain(ring, count, &samples, NULL);
-        if (samples)
-            costs[n++] = (with - without) / (int64_t)samples;
-    }
-    if (!n)
-        return 0;
-    qsort(costs, n, sizeof(costs[0]), by_value);
-    return costs[n / 2];
+    for (int i = 0; i < ROUNDS; i++)
+        costs[i] = measure_once(fd, ring);
+    qsort(costs, ROUNDS, sizeof(costs[0]), by_value);
+    return costs[ROUNDS / 2];
 }
 
 unsigned smp_rate_default(const struct perf_event_attr *attr)

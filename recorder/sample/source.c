@@ -59,6 +59,7 @@ static void smp_close(struct rec_source *s)
     st_vec_free(&s->told);
     st_vec_free(&s->ids);
     st_vec_free(&s->cpus);
+    smp_wake_detach(s);
     rec_clock_close(&s->clock);
     free(s);
 }
@@ -71,8 +72,8 @@ static int choose_rate(struct rec_source *s, const struct rec_source_config *con
         st_fail(err, ST_EUSAGE, "--freq %u: this kernel allows %u samples a second", config->frequency, most);
         return st_hint(err, "sysctl kernel.perf_event_max_sample_rate=%u allows more", config->frequency);
     }
-    s->frequency = config->frequency ? config->frequency : smp_rate_default(&s->attr);
-    s->attr.sample_freq = s->frequency;
+    s->frequency = config->frequency ? config->frequency : smp_rate_default(&s->kinds[SMP_SAMPLES].attr);
+    s->kinds[SMP_SAMPLES].attr.sample_freq = s->frequency;
     return 0;
 }
 
@@ -94,6 +95,8 @@ static int smp_open(const struct rec_source_config *config, struct rec_source **
         rc = choose_rate(s, config, err);
     if (!rc)
         rc = smp_attach(s, config, err);
+    if (!rc)
+        rc = smp_wake_attach(s, config, err);
     if (rc)
         smp_close(s);
     else
@@ -107,13 +110,17 @@ static int smp_start(struct rec_source *s, struct st_error *err)
     uint64_t now;
     int rc = 0;
 
-    for (size_t i = 0; !rc && !s->attr.enable_on_exec && i < s->events.n; i++)
+    for (size_t i = 0; !rc && !s->kinds[SMP_SAMPLES].attr.enable_on_exec && i < s->events.n; i++)
         rc = smp_event_switch(&s->events.at[i], true, err);
     s->running = !rc;
+    if (!rc)
+        rc = smp_wake_start(s, err);
     if (!rc)
         rc = rec_clock_now(&s->clock, &now, err);
     for (size_t i = 0; !rc && i < s->rings.n; i++)
         s->rings.at[i].since = now;
+    for (size_t i = 0; !rc && i < s->wake_rings.n; i++)
+        s->wake_rings.at[i].since = now;
     return rc;
 }
 
@@ -126,6 +133,8 @@ static int pause_all(struct rec_source *s, bool on, struct st_error *err)
 
     for (size_t i = 0; !rc && i < s->rings.n; i++)
         rc = smp_ring_pause(&s->rings.at[i], on, err);
+    for (size_t i = 0; !rc && i < s->wake_rings.n; i++)
+        rc = smp_ring_pause(&s->wake_rings.at[i], on, err);
     return rc;
 }
 
@@ -144,22 +153,28 @@ static int smp_freeze(struct rec_source *s, struct rec_freeze *how, struct st_er
     return rc;
 }
 
+static void tell_ring(struct rec_source *s, const struct smp_ring *ring, bool of_cpu, bool marks)
+{
+    struct rec_ring *to = &s->told.at[s->told.n];
+
+    *to = (struct rec_ring){.idx = (uint32_t)s->told.n++,
+                            .pid = ring->pid,
+                            .tid = ring->tid,
+                            .cpu = of_cpu ? ring->cpu : -1,
+                            .marks = marks,
+                            .first_time = ring->since};
+    smp_ring_parts(ring, to);
+}
+
 static int smp_rings(struct rec_source *s, const struct rec_ring **rings, size_t *n, struct st_error *err)
 {
     s->told.n = 0;
-    if (st_vec_reserve(&s->told, s->rings.n))
+    if (st_vec_reserve(&s->told, s->rings.n + s->wake_rings.n))
         return st_nomem(err, "the list of rings");
-    for (size_t i = 0; i < s->rings.n; i++) {
-        const struct smp_ring *ring = &s->rings.at[i];
-        struct rec_ring *to = &s->told.at[s->told.n++];
-
-        *to = (struct rec_ring){.idx = (uint32_t)i,
-                                .pid = ring->pid,
-                                .tid = ring->tid,
-                                .cpu = s->per_cpu ? ring->cpu : -1,
-                                .first_time = ring->since};
-        smp_ring_parts(ring, to);
-    }
+    for (size_t i = 0; i < s->rings.n; i++)
+        tell_ring(s, &s->rings.at[i], s->per_cpu, false);
+    for (size_t i = 0; i < s->wake_rings.n; i++)
+        tell_ring(s, &s->wake_rings.at[i], true, true);
     *rings = s->told.at;
     *n = s->told.n;
     return 0;
@@ -188,30 +203,39 @@ static int smp_service(struct rec_source *s, struct st_error *err)
 
 static int smp_thread_started(struct rec_source *s, pid_t pid, pid_t tid, struct st_error *err)
 {
+    smp_wake_born(s, tid);
     return s->per_cpu ? 0 : smp_attach_born(s, pid, tid, err);
 }
 
 static void smp_trace_event(struct rec_source *s, struct perf_event_attr *attr, const char **name,
                             uint64_t *priv, size_t npriv)
 {
-    *attr = s->attr;
-    *name = s->event_name;
+    *attr = s->kinds[SMP_SAMPLES].attr;
+    *name = s->kinds[SMP_SAMPLES].name;
     memset(priv, 0, npriv * sizeof(*priv));
 }
 
 static bool smp_record_event(struct rec_source *s, size_t n, struct rec_record_event *event)
 {
     s->ids.n = 0;
-    if (n > 1 || st_vec_reserve(&s->ids, s->events.n + 1))
+    if (n >= SMP_KINDS || st_vec_reserve(&s->ids, s->events.n + s->wakes.n + 1))
         return false;
-    for (size_t i = 0; i < s->events.n; i++)
-        if (!n || s->events.at[i].switch_fd >= 0)
-            s->ids.at[s->ids.n++] = n ? s->events.at[i].switch_id : s->events.at[i].id;
-    *event = (struct rec_record_event){.attr = n ? s->switch_attr : s->attr,
-                                       .name = n ? s->switch_name : s->event_name,
-                                       .ids = s->ids.at,
-                                       .nids = s->ids.n};
+    for (size_t i = 0; n < SMP_OF_THREAD && i < s->events.n; i++)
+        if (s->events.at[i].fd[n] >= 0)
+            s->ids.at[s->ids.n++] = s->events.at[i].id[n];
+    for (size_t i = 0; n == SMP_WAKINGS && i < s->wakes.n; i++)
+        s->ids.at[s->ids.n++] = s->wakes.at[i].id;
+    *event = (struct rec_record_event){
+        .attr = s->kinds[n].attr, .name = s->kinds[n].name, .ids = s->ids.at, .nids = s->ids.n};
     return true;
+}
+
+static bool of_wake(const struct rec_source *s, uint64_t id)
+{
+    for (size_t i = 0; i < s->wakes.n; i++)
+        if (s->wakes.at[i].id == id)
+            return true;
+    return false;
 }
 
 /* Of a thread that inherited events and got some of its own besides, only the latter count. */
@@ -220,36 +244,70 @@ static bool smp_keeps(struct rec_source *s, const struct perf_event_header *reco
     const struct rec_sample_head *sample = (const struct rec_sample_head *)record;
     bool late = false;
 
-    if (!s->any_late || record->type != PERF_RECORD_SAMPLE || record->size < sizeof(*sample))
+    if (!s->any_late || record->type != PERF_RECORD_SAMPLE || record->size < sizeof(*sample) ||
+        of_wake(s, sample->id))
         return true;
     for (size_t i = 0; i < s->events.n; i++) {
         const struct smp_event *e = &s->events.at[i];
 
         if (!e->late || (uint32_t)e->tid != sample->tid)
             continue;
-        if (sample->id == e->id || sample->id == e->switch_id)
-            return true;
+        for (int k = 0; k < SMP_OF_THREAD; k++)
+            if (sample->id == e->id[k] && e->fd[k] >= 0)
+                return true;
         late = true;
     }
     return !late;
 }
 
-static void smp_unseen_cpus(struct rec_source *s, char *text, size_t size)
+/* CPUs that came or went since `opened`. An event of a CPU (not of a thread) is dead once its CPU has gone,
+ * also when it has come back: then `alive` lacks it. */
+static void tell_cpus(const rec_cpu_list *opened, const rec_cpu_list *alive, char *text, size_t size)
 {
     rec_cpu_list now = {0};
 
     text[0] = '\0';
-    if (s->per_cpu && !rec_cpus_online(&now, NULL))
-        rec_cpus_differ(&s->cpus, &now, text, size);
+    if (!rec_cpus_online(&now, NULL))
+        rec_cpus_differ(opened, &now, text, size);
+    if (!*text && alive)
+        rec_cpus_differ(opened, alive, text, size);
     st_vec_free(&now);
+}
+
+static void smp_unseen_cpus(struct rec_source *s, char *text, size_t size)
+{
+    rec_cpu_list alive = {0};
+    bool of_cpus = s->events.n && s->events.at[0].tid < 0;
+
+    text[0] = '\0';
+    if (s->per_cpu && of_cpus && smp_wake_alive(s, &alive))
+        of_cpus = false;
+    if (s->per_cpu)
+        tell_cpus(&s->cpus, of_cpus && s->wakes.n ? &alive : NULL, text, size);
+    st_vec_free(&alive);
+}
+
+static void smp_unmarked_cpus(struct rec_source *s, char *text, size_t size)
+{
+    rec_cpu_list opened = {0}, alive = {0};
+    bool known = s->wakes.n && !smp_wake_alive(s, &alive);
+
+    text[0] = '\0';
+    for (size_t i = 0; known && i < s->wake_rings.n; i++)
+        known = !st_vec_push(&opened, s->wake_rings.at[i].cpu);
+    if (known)
+        tell_cpus(&opened, &alive, text, size);
+    st_vec_free(&opened);
+    st_vec_free(&alive);
 }
 
 static void smp_describe(struct rec_source *s, char *text, size_t size)
 {
     static const char *const ways[] = {"frame pointers", "DWARF", "LBR"};
-    const char *whose = s->attr.exclude_kernel ? "user" : "user+kernel";
-    const char *event = s->attr.type == PERF_TYPE_HARDWARE ? "cycles" : "CPU clock";
-    char ring[24], asked[24], less[96] = "", many[40];
+    const struct perf_event_attr *attr = &s->kinds[SMP_SAMPLES].attr;
+    const char *whose = attr->exclude_kernel ? "user" : "user+kernel";
+    const char *event = attr->type == PERF_TYPE_HARDWARE ? "cycles" : "CPU clock";
+    char ring[24], asked[24], less[96] = "", many[40], wakes[96] = "";
     size_t n = s->rings.n;
 
     st_format_size(s->ring_bytes, ring, sizeof(ring));
@@ -257,8 +315,10 @@ static void smp_describe(struct rec_source *s, char *text, size_t size)
         snprintf(less, sizeof(less), " (the memory limits allow no %s)",
                  st_format_size(s->asked, asked, sizeof(asked)));
     snprintf(many, sizeof(many), "%zu %s%s", n, s->per_cpu ? "CPU" : "thread", n == 1 ? "" : "s");
-    snprintf(text, size, "%s, %u samples a second by %s and %s, %s a %s%s, %s", whose, s->frequency, event,
-             ways[s->callgraph], ring, s->per_cpu ? "CPU" : "thread", less, many);
+    if (*s->no_wakes)
+        snprintf(wakes, sizeof(wakes), ", no wake-ups (%s)", s->no_wakes);
+    snprintf(text, size, "%s, %u samples a second by %s and %s, %s a %s%s, %s%s", whose, s->frequency, event,
+             ways[s->callgraph], ring, s->per_cpu ? "CPU" : "thread", less, many, wakes);
 }
 
 const struct rec_source_ops rec_source_sample = {
@@ -279,6 +339,7 @@ const struct rec_source_ops rec_source_sample = {
     .record_event = smp_record_event,
     .keeps = smp_keeps,
     .unseen_cpus = smp_unseen_cpus,
+    .unmarked_cpus = smp_unmarked_cpus,
     .describe = smp_describe,
     .close = smp_close,
 };

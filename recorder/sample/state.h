@@ -9,35 +9,57 @@
 #include "recorder/source.h"
 
 enum {
-    SMP_THREAD_BYTES = 1 << 20, /* the defaults: of a ring of a thread, */
-    SMP_CPU_BYTES = 4 << 20,    /* and of a CPU */
-    SMP_DUMP_FACTOR = 8,        /* times as large where samples carry a piece of the stack */
+    SMP_THREAD_BYTES = 1 << 20,  /* the defaults: of a ring of a thread, */
+    SMP_CPU_BYTES = 4 << 20,     /* and of a CPU */
+    SMP_DUMP_FACTOR = 8,         /* times as large where samples carry a piece of the stack */
+    SMP_WAKE_BYTES = 512 * 1024, /* of a ring of wake-ups */
     SMP_RING_LEAST = 16 * 1024,
     SMP_STACK_BYTES = 8192, /* of the stack in a sample, to be unwound by DWARF */
     SMP_FEW_THREADS = 16,   /* up to so many get a ring each */
     SMP_MOST_ENDED = 32     /* rings of threads that ended are kept; then the oldest goes */
 };
 
-/* Two events of a thread (or of a CPU): the one that samples, and one that has a sample at each context
- * switch, which tells exactly where the thread left its CPU. */
-struct smp_event {
-    int fd, switch_fd; /* switch_fd -1: this user may have none */
+/* What has records in the rings. */
+enum smp_kind {
+    SMP_SAMPLES,
+    SMP_SWITCHES, /* a sample at each context switch, which tells exactly where the thread left its CPU */
+    SMP_ENTRIES,  /* of system calls, */
+    SMP_EXITS,    /* and from them; where they are asked for */
+    SMP_OF_THREAD,
+    SMP_WAKINGS = SMP_OF_THREAD, /* of the target's threads, and by them */
+    SMP_KINDS
+};
 
-    uint64_t id, switch_id;
+struct smp_attr {
+    struct perf_event_attr attr;
+
+    const char *name; /* as perf names it; NULL: there are none of this kind */
+};
+
+/* The events of a thread (or of a CPU), a group that the samples lead. */
+struct smp_event {
+    int fd[SMP_OF_THREAD]; /* -1: there is none, or this user may have none */
+
+    uint64_t id[SMP_OF_THREAD];
 
     pid_t pid, tid; /* -1: whoever runs */
 
     int cpu; /* -1: wherever it runs */
 
-    size_t ring; /* both write into */
+    size_t ring; /* all write into */
 
     bool late; /* its thread was born while the target was listed: it may have inherited events besides */
 };
 
-struct rec_source {
-    struct perf_event_attr attr, switch_attr;
+/* The wake-ups on a CPU. */
+struct smp_wake {
+    int fd;
 
-    const char *event_name, *switch_name; /* as perf names them */
+    uint64_t id;
+};
+
+struct rec_source {
+    struct smp_attr kinds[SMP_KINDS];
 
     struct rec_clock clock;
 
@@ -63,6 +85,16 @@ struct rec_source {
 
     ST_VEC(struct smp_event) events;
 
+    ST_VEC(struct smp_wake) wakes;
+
+    ST_VEC(struct smp_ring) wake_rings; /* one a CPU */
+
+    ST_VEC(pid_t) woken; /* the threads whose wake-ups are recorded, */
+
+    pid_t woken_from; /* and all that have this number or a higher one; 0: all */
+
+    char no_wakes[64]; /* why there are none; "": there are */
+
     ST_VEC(struct rec_ring) told; /* of the freeze */
 
     ST_VEC(uint64_t) ids; /* told by record_event */
@@ -72,11 +104,11 @@ struct rec_source {
  * the processor's cycles where they can be counted, else the CPU's clock. 0, or ST_ECANNOT. */
 int smp_event_attr(struct rec_source *s, const struct rec_source_config *config, struct st_error *err);
 
-/* Opens the two events of a thread (tid -1: whoever runs) on a CPU (-1: wherever it runs), disabled. 0, 1:
+/* Opens the events of a thread (tid -1: whoever runs) on a CPU (-1: wherever it runs), disabled. 0, 1:
  * the thread has ended; or ST_ECANNOT, ST_EFAIL with nothing open. */
 int smp_event_open(const struct rec_source *s, struct smp_event *event, struct st_error *err);
 
-/* Makes both write into the ring of `owner`. */
+/* Makes all write into the ring of `owner`. */
 int smp_event_join(const struct smp_event *event, int owner, struct st_error *err);
 
 /* A thread that has ended is no error. */
@@ -100,5 +132,21 @@ int smp_attach_born(struct rec_source *s, pid_t pid, pid_t tid, struct st_error 
 
 /* Closes all events and rings. */
 void smp_detach(struct rec_source *s);
+
+/* wake.c: opens the events and rings of the wake-ups of the whole target, disabled; of threads that are born
+ * later too. What is refused (a user may have none, limits) is told in s->no_wakes. 0, ST_ENOMEM, ST_EFAIL.
+ */
+int smp_wake_attach(struct rec_source *s, const struct rec_source_config *config, struct st_error *err);
+
+int smp_wake_start(struct rec_source *s, struct st_error *err);
+
+/* The CPUs whose wake-ups are still recorded, appended: the clock of an event stands once its CPU has gone. 0
+ * or -1. */
+int smp_wake_alive(const struct rec_source *s, rec_cpu_list *cpus);
+
+/* A thread was born. */
+void smp_wake_born(struct rec_source *s, pid_t tid);
+
+void smp_wake_detach(struct rec_source *s);
 
 #endif

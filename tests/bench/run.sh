@@ -1,7 +1,7 @@
 #!/bin/bash
 # One line a figure: NAME VALUE UNIT vs WHAT. What is compared runs in turns in one run; the ratios are medians of the rounds.
 # Exit 1 when a figure could not be measured or misses its goal, which its line names.
-# usage: run.sh [step_rate|trigger_cost|python|decode_speed|viewer]...   BUILD is the build folder
+# usage: run.sh [step_rate|trigger_cost|python|decode_speed|viewer|sample_cost]...   BUILD is the build folder
 set -uo pipefail
 BUILD=$(realpath "${BUILD:-build}")
 SOURCE=$(realpath "$(dirname "$0")/../..")
@@ -96,11 +96,16 @@ figure_viewer() {
     return $failed
 }
 
-[ $# -gt 0 ] || set -- step_rate trigger_cost python decode_speed viewer
+# Windows of a second with and without a recorder, in turns: some hundred seconds in all.
+figure_sample_cost() {
+    python3 "$SOURCE/tests/bench/sample_cost.py" 9
+}
+
+[ $# -gt 0 ] || set -- step_rate trigger_cost python decode_speed viewer sample_cost
 failed=0
 for name; do
     if ! declare -F "figure_$name" >/dev/null; then
-        echo "run.sh: no figure '$name' (step_rate, trigger_cost, python, decode_speed, viewer)" >&2
+        echo "run.sh: no figure '$name' (step_rate, trigger_cost, python, decode_speed, viewer, sample_cost)" >&2
         exit 2
     fi
     "figure_$name" || { echo "run.sh: $name FAILED" >&2; failed=1; }

@@ -9,8 +9,8 @@ source=auto
 
 same_as_perf() { # SNAPSHOT
     "$STALLTRAP" decode --dump samples "$1" >ours || fail "decode --dump samples $1"
-    perf report -D -i "$1" 2>/dev/null | awk -f "$SOURCE/tests/cli/perf_samples.awk" | sort -s -k1,1 -k2,2n >perfs
-    sort -s -k1,1 -k2,2n ours | cmp - perfs || fail "$1: perf shows other samples" ours perfs
+    perf report -D -i "$1" 2>/dev/null | awk -f "$SOURCE/tests/cli/perf_samples.awk" | sort >perfs
+    sort ours | cmp - perfs || fail "$1: perf shows other samples" ours perfs
     [ "$(wc -l <ours)" -gt "$2" ] || fail "$1: $(wc -l <ours) samples, expected more"
 }
 
@@ -31,7 +31,27 @@ expected='main run run_workers event_loop handle_event relay pump maybe_stall ru
 [ "$(grep -xE "${expected// /|}" frames | tr '\n' ' ')" = "$expected " ] || fail "the stack it waited in" frames
 grep -q '_sys_futex$' frames || fail "the system call is not in the stack" frames
 [ "$(sql x.1.db "SELECT count(*) FROM stalls WHERE waker LIKE '%lock-holder%' AND duration_ns > 30000000")" -ge 1 ] || fail "the waker"
+# Each wait that was recorded from begin to end begins with a mark of the state, and ends with one wake-up; the trigger, which
+# measures by itself, saw the same waking.
+sql x.1.db "WITH m AS (SELECT min(time_ns) AS since FROM mark WHERE name = 'offcpu'), w AS (SELECT o.*,
+    (SELECT count(*) FROM mark k WHERE k.thread_id = o.thread_id AND k.name = 'offcpu' AND k.time_ns BETWEEN o.start_ns - 500000 AND o.start_ns
+        AND k.time_ns > coalesce((SELECT max(p.end_ns) FROM offcpu p WHERE p.thread_id = o.thread_id AND p.end_ns < o.start_ns), 0)) AS states,
+    (SELECT count(*) FROM mark k WHERE k.thread_id = o.thread_id AND k.name = 'woken' AND k.time_ns BETWEEN o.start_ns - 20000 AND o.end_ns) AS wakings
+    FROM offcpu o, m WHERE o.start_ns > m.since + 1000000 AND NOT preempted AND o.end_ns < (SELECT max(end_ns) FROM offcpu))
+    SELECT count(*), sum(states = 1), sum(wakings = 1) FROM w" >waits
+IFS=, read -r waits states wakings <waits
+echo "$waits waits, $states with their state, $wakings with their waking"
+[ "$waits" -ge 20 ] && [ "$states" -eq "$waits" ] && [ "$wakings" -eq "$waits" ] || fail "not every wait has its state and its waking" waits arm.out
+[ "$(sql x.1.db "SELECT count(*) FROM stall s JOIN mark k ON k.thread_id = s.thread_id AND k.name = 'woken' AND abs(k.time_ns - s.wake_ns) < 20000
+    AND k.detail LIKE 'by thread%lock-holder% in futex' WHERE s.id = (SELECT value FROM meta WHERE key = 'trigger_stall_id')")" = 1 ] || fail "the trigger's waking is no mark"
 "$STALLTRAP" view x.1.db --size 110x26 --screen - | head -1 | grep -q 'SAMPLED each .*: short calls are not there' || fail "view does not say it"
+
+# Every system call, where it is asked for: as many as strace counts, each with its exit but those that end the thread.
+"$STALLTRAP" arm --source sample --syscalls -q -o calls -- /bin/echo x >out 2>arm.err || fail "arm ends with $?" arm.err
+strace -f -o strace.out /bin/echo x >out || fail "strace"
+[ "$(sql calls.1.db "SELECT count(*) FROM mark WHERE name = 'syscall'")" -eq "$(($(grep -c '(' strace.out) - 1))" ] || fail "not the system calls that strace sees" strace.out
+[ "$(sql calls.1.db "SELECT count(*) FROM mark WHERE name = 'sysret' AND detail LIKE 'write = 2'")" = 1 ] || fail "no write of two bytes"
+same_as_perf calls.1.data 1
 
 # A ring that is too small, and a second snapshot right behind the first: both are told of.
 start bash -c 'while :; do :; done'

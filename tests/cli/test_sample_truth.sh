@@ -27,3 +27,12 @@ cc -O2 -fomit-frame-pointer -D_GNU_SOURCE "$SOURCE/tests/workloads/programs/time
 "$STALLTRAP" arm --source sample --callgraph dwarf --freq 997 --ring 64M -o bare -- ./bare 2 >out 2>arm.err || fail "arm ends with $?" arm.err
 grep -E '^[a-z_]+ [0-9]+ [0-9]+$' out >truth
 check "without frame pointers" bare.1.db
+
+# perf unwinds the same samples of the same snapshot to the same stacks. It needs the names, so the file is not stripped here.
+cc -O2 -fomit-frame-pointer -D_GNU_SOURCE "$SOURCE/tests/workloads/programs/timed_calls.c" -rdynamic -o named || fail "cc"
+start ./named 2 >/dev/null
+start_arm --source sample --callgraph dwarf --freq 997 --ring 64M -p $pid -o named
+end_of $arm 60 arm
+[ $status -eq 0 ] || fail "arm ends with $status" arm.out arm.err
+perf script --no-inline --ns -F tid,time,event,ip,sym -i named.1.data 2>/dev/null >perf.stacks
+python3 "$SOURCE/tests/cli/check_unwound.py" named.1.db <perf.stacks || fail "perf unwinds other stacks"

@@ -266,6 +266,23 @@ static void foreign_chains_do_no_harm(void **state)
     assert_string_equal(query("SELECT value FROM meta WHERE key = 'samples'"), "5\n");
 }
 
+static void wake_ups_that_are_missing_are_gaps(void **state)
+{
+    static const char meta[] = "unmarked_cpus=3\0marks.1=cpu=2 since=1500000 offset=4096 size=4096\0";
+
+    (void)state;
+    recording_meta(meta, sizeof(meta) - 1);
+    user(2 * MS);
+    user(3 * MS);
+    store();
+    assert_string_equal(
+        query("SELECT reason, cpu, start_ns / 1000, end_ns / 1000, detail FROM gaps WHERE detail LIKE "
+              "'%wake-ups%' ORDER BY cpu"),
+        "overwritten|2|500|2000|older wake-ups were overwritten in the ring\n"
+        "cpu not recorded|3|0|2000|the CPU came or went while the recorder was armed: "
+        "wake-ups on it are missing\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +295,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_cpu_that_went_is_a_gap, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_stack_of_branches_is_a_chain, set_up, tear_down),
         cmocka_unit_test_setup_teardown(foreign_chains_do_no_harm, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(wake_ups_that_are_missing_are_gaps, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -204,6 +204,35 @@ static void what_a_switch_showed_gone_stays_gone(void **state)
 }
 
 /* The preempted thread was in g already. */
+/* On a busy machine a thread may have its CPU for less than a period at a time. */
+static void what_was_preempted_twice_went_on_between(void **state)
+{
+    struct script s = {0};
+
+    (void)state;
+    at(&s, 1000, "mx", false);
+    off(&s, 1200, 5000, "mabI");
+    off(&s, 5100, 9000, "mabI");
+    at(&s, 9900, "my", false);
+    s.offcpu[0].preempted = s.offcpu[1].preempted = true;
+    make(&s, 1000, 10000, false);
+    assert_int_equal(count(&s, 'a'), 1);
+    assert_int_equal(count(&s, 'b'), 1);
+    assert_int_equal(count(&s, 'i'), 2);
+    assert_true(call(&s, 'b', 0)->start <= 1200);
+    assert_true(call(&s, 'b', 0)->start + call(&s, 'b', 0)->duration >= 9000);
+    end(&s);
+
+    s = (struct script){0}; /* it waited: what it does between two waits nobody knows */
+    at(&s, 1000, "mx", false);
+    off(&s, 1200, 5000, "mabI");
+    off(&s, 5100, 9000, "mabI");
+    at(&s, 9900, "my", false);
+    make(&s, 1000, 10000, false);
+    assert_int_equal(count(&s, 'b'), 2);
+    end(&s);
+}
+
 static void a_switch_tells_where_the_turn_was(void **state)
 {
     struct script s = {0};
@@ -306,6 +335,7 @@ int main(void)
         cmocka_unit_test(time_off_the_cpu_belongs_to_the_chain_at_the_switch),
         cmocka_unit_test(an_interval_without_a_chain_changes_nothing),
         cmocka_unit_test(what_a_switch_showed_gone_stays_gone),
+        cmocka_unit_test(what_was_preempted_twice_went_on_between),
         cmocka_unit_test(a_switch_tells_where_the_turn_was),
         cmocka_unit_test(broken_chains_get_what_is_around_them),
         cmocka_unit_test(a_broken_chain_at_the_end_stays),
