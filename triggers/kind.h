@@ -94,5 +94,6 @@ extern const struct trg_kind *const trg_kinds[];
 
 extern const struct trg_kind trg_offcpu;
 extern const struct trg_kind trg_syscall;
+extern const struct trg_kind trg_runq;
 
 #endif

@@ -73,6 +73,8 @@ struct span_end {
     st_u64 ktime;
 
     st_u64 ret; /* what the call returned */
+
+    struct task_struct *task; /* whose span it is */
 };
 
 /* A span over the threshold: the kind's part of the record. `end` is NULL while it goes on. */
@@ -98,9 +100,10 @@ static __always_inline void base_record(struct st_stall_record *r, struct thread
 /* Puts "key=VALUE" behind the attributes that are there. `format` is of BPF_SNPRINTF. */
 #define add_attribute(r, format, args...)                                                                    \
     ({                                                                                                       \
-        st_u32 _at = (r)->extra_n;                                                                           \
+        st_u32 _at = *(volatile st_u16 *)&(r)->extra_n;                                                      \
         long _n;                                                                                             \
                                                                                                              \
+        asm volatile("" : "+r"(_at)); /* the bound is checked on what is added */                            \
         if (_at <= ST_STALL_EXTRA - 64) {                                                                    \
             _n = BPF_SNPRINTF((r)->extra + _at, 64, format, args);                                           \
             if (_n > 0 && _n <= 64)                                                                          \
@@ -108,7 +111,7 @@ static __always_inline void base_record(struct st_stall_record *r, struct thread
         }                                                                                                    \
     })
 
-/* Of the current thread: the record leaves. */
+/* The record leaves. */
 static __always_inline void emit(void *ctx, struct pending *p)
 {
     if (p->r.flags & ST_STALL_FIRED)
@@ -118,13 +121,27 @@ static __always_inline void emit(void *ctx, struct pending *p)
         __sync_fetch_and_add(&lost_records, 1);
 }
 
+/* The whole user stack of the current thread; of another one only where it is. */
+static __always_inline void copy_user_stack(void *ctx, struct pending *p, struct task_struct *task)
+{
+    long bytes;
+
+    if (task->flags & PF_KTHREAD)
+        return;
+    if (task != bpf_get_current_task_btf()) {
+        p->r.ustack[0] = user_registers(task)->ip;
+        p->r.ustack_n = 1;
+        return;
+    }
+    bytes = bpf_get_stack(ctx, p->r.ustack, sizeof(p->r.ustack), BPF_F_USER_STACK);
+    p->r.ustack_n = bytes > 0 ? bytes / sizeof(p->r.ustack[0]) : 0;
+}
+
 static __noinline void tell_ended(void *ctx, struct thread *t, st_u32 slot, st_u64 start,
                                   const struct span_end *end)
 {
-    struct task_struct *task = bpf_get_current_task_btf();
     struct pending *p = new_pending(slot);
     st_u64 told = start & ONGOING;
-    long bytes;
 
     if (!p) {
         __sync_fetch_and_add(&lost_records, 1);
@@ -135,11 +152,8 @@ static __noinline void tell_ended(void *ctx, struct thread *t, st_u32 slot, st_u
     p->r.start_ktime = start & ~ONGOING;
     p->r.end_ktime = end->ktime;
     p->r.measured_ns = end->ktime - p->r.start_ktime;
-    name_thread(&p->r, task);
-    if (!(task->flags & PF_KTHREAD)) {
-        bytes = bpf_get_stack(ctx, p->r.ustack, sizeof(p->r.ustack), BPF_F_USER_STACK);
-        p->r.ustack_n = bytes > 0 ? bytes / sizeof(p->r.ustack[0]) : 0;
-    }
+    name_thread(&p->r, end->task);
+    copy_user_stack(ctx, p, end->task);
     span_describe(t, &p->r, end);
     emit(ctx, p);
     t->woken = 0;
@@ -188,21 +202,30 @@ static __always_inline void span_drop(struct thread *t, st_u32 slot)
     }
 }
 
-/* The current thread's span has ended. */
-static __always_inline void span_end(void *ctx, struct thread *t, st_u32 slot, st_u64 ret)
+/* The thread's span has ended. */
+static __always_inline void span_end_at(void *ctx, struct thread *t, st_u32 slot, struct span_end *end)
 {
-    struct span_end end = {.ktime = bpf_ktime_get_ns(), .ret = ret};
-    st_u64 start = t->start, took = end.ktime - (start & ~ONGOING);
+    st_u64 start = t->start, took = end->ktime - (start & ~ONGOING);
 
+    if ((st_s64)took < 0)
+        took = 0;
     measure(took);
     if (took < threshold_ns || span.measure_only) {
         span_drop(t, slot);
         return;
     }
     start = __sync_lock_test_and_set(&t->start, 0);
-    tell_ended(ctx, t, slot, start, &end);
+    tell_ended(ctx, t, slot, start, end);
     if (span.worst && took >= threshold_ns)
         threshold_ns = took + 1;
+}
+
+/* The current thread's has, now. */
+static __always_inline void span_end(void *ctx, struct thread *t, st_u32 slot, st_u64 ret)
+{
+    struct span_end end = {.ktime = bpf_ktime_get_ns(), .ret = ret, .task = bpf_get_current_task_btf()};
+
+    span_end_at(ctx, t, slot, &end);
 }
 
 /* ---- what goes on ---- */

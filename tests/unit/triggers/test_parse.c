@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KINDS "offcpu, syscall"
+#define KINDS "offcpu, syscall, runq"
 
 struct rejected {
     const char *text;
