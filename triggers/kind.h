@@ -95,5 +95,7 @@ extern const struct trg_kind *const trg_kinds[];
 extern const struct trg_kind trg_offcpu;
 extern const struct trg_kind trg_syscall;
 extern const struct trg_kind trg_runq;
+extern const struct trg_kind trg_func;
+extern const struct trg_kind trg_call;
 
 #endif

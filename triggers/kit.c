@@ -355,6 +355,7 @@ void trg_kit_close(struct trg_state *s)
     if (s->parts)
         bpf_object__destroy_skeleton(s->parts);
     free(s->skeleton);
-    free(s->own);
+    if (s->free_own)
+        s->free_own(s->own);
     free(s);
 }

@@ -49,7 +49,9 @@ struct trg_state {
 
     const char *hook; /* by what it sees; NULL: one way only */
 
-    void *own; /* the kind's; freed by free() */
+    void *own; /* the kind's */
+
+    void (*free_own)(void *own);
 };
 
 /* Fills a state from the skeleton `bpf` (a struct NAME_bpf *), just opened. */

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KINDS "offcpu, syscall, runq"
+#define KINDS "offcpu, syscall, runq, func, call"
 
 struct rejected {
     const char *text;
