@@ -80,7 +80,8 @@ static void configure_span(struct trg_state *s)
     s->span->count_idle = spec->options->count_idle;
     memcpy(s->span->idle.calls, spec->options->idle, sizeof(spec->options->idle));
     memcpy(s->span->idle.calls32, spec->options->idle32, sizeof(spec->options->idle32));
-    s->span->filter = spec->options->filter;
+    if (!s->own_filter)
+        s->span->filter = spec->options->filter;
 }
 
 static int size_maps(struct trg_state *s, struct st_error *err)

@@ -39,6 +39,8 @@ struct trg_state {
 
     struct span_config *span; /* NULL: offcpu */
 
+    bool own_filter; /* the kind itself has set span->filter */
+
     struct bpf_program *adopt, *look_at; /* iterators; look_at may be NULL */
 
     bool timers_later; /* a thread whose timer could not be made may get it later */

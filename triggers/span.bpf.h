@@ -348,9 +348,18 @@ int span_look_at(struct bpf_iter__task *ctx)
 
     t = task ? thread_at(bpf_task_storage_get(&slots, task, NULL, 0)) : NULL;
     l = bpf_map_lookup_elem(&look, &zero);
+#ifdef LOOKS_AT_ALL /* what goes on is no thread's own */
+    if (!t || !l)
+        return 0;
+    look_at_thread(l, task, false);
+    t = bpf_map_lookup_elem(&threads, &zero);
+    if (!t)
+        return 0;
+#else
     if (!t || !l || !(t->start & ONGOING))
         return 0;
     look_at_thread(l, task, t->flags & ST_STALL_COMPAT);
+#endif
     l->seq = *(volatile st_u64 *)&t->start & ONGOING ? t->seq : 0;
     bpf_seq_write(ctx->meta->seq, l, sizeof(*l));
     return 0;
