@@ -195,6 +195,14 @@ static ssize_t run_iterator(struct bpf_program *prog, pid_t tid, void *buf, size
     return n < 0 ? n : (ssize_t)got;
 }
 
+int trg_kit_walk(struct bpf_program *iterator, const char *what, struct st_error *err)
+{
+    char nothing[16];
+    ssize_t n = run_iterator(iterator, 0, nothing, sizeof(nothing));
+
+    return n < 0 ? trg_bpf_failed((int)n, what, err) : 0;
+}
+
 /* A thread without a timer gets it at one of its next waits, where the kernel allows that. */
 static int go_without_timers(struct trg_state *s, struct st_error *err)
 {
@@ -277,7 +285,7 @@ static void complete_ongoing(struct trg_state *s, struct st_stall_record *r)
     struct thread_look look;
 
     if (run_iterator(s->look_at, (pid_t)r->tid, &look, sizeof(look)) != (ssize_t)sizeof(look) ||
-        look.seq != r->seq)
+        (look.seq != r->seq && !s->look_any))
         return;
     r->kstack_n = (uint16_t)look.kstack_n;
     memcpy(r->kstack, look.kstack, look.kstack_n * sizeof(look.kstack[0]));

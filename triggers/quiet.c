@@ -78,6 +78,7 @@ static int take(struct trg_state *s, struct st_error *err)
     TRG_TAKE_SPAN(s, bpf);
     TRG_NO_WAKERS(bpf);
     s->own_filter = true;
+    s->look_any = true;
     s->span->filter = s->how.spec->options->filter;
     bpf->bss->slots_used = 1; /* the event has the first */
     bpf_program__set_autoattach(bpf->progs.quiet_tracepoint, false);
