@@ -162,3 +162,17 @@ void trg_add_attribute(struct st_stall_record *r, const char *key, const char *v
     snprintf(r->extra + r->extra_n, room, "%s=%s", key, value);
     r->extra_n = (st_u16)(r->extra_n + n);
 }
+
+void trg_put_attributes(struct trg_out *o, const struct st_stall_record *r)
+{
+    char safe[4 * ST_STALL_EXTRA];
+
+    for (size_t at = 0; at < r->extra_n; at += strnlen(r->extra + at, r->extra_n - at) + 1) {
+        if (!memchr(r->extra + at, 0, r->extra_n - at))
+            return;
+        st_safe_text(safe, sizeof(safe), r->extra + at);
+        trg_put(o, "%s%s", at ? " " : " (", safe);
+    }
+    if (r->extra_n)
+        trg_put(o, ")");
+}

@@ -38,6 +38,9 @@ const char *trg_attribute(const struct st_stall_record *r, const char *key);
 void trg_put_attribute(struct trg_out *o, const struct st_stall_record *r, const char *key,
                        const char *before, const char *after);
 
+/* " (key=value other=value)": all of them. */
+void trg_put_attributes(struct trg_out *o, const struct st_stall_record *r);
+
 /* Adds one; nothing when it is there, or there is no room. */
 void trg_add_attribute(struct st_stall_record *r, const char *key, const char *value);
 

@@ -1,5 +1,4 @@
 /* tracepoint: its BPF programs and its sentence. */
-#include "base/safetext.h"
 #include "triggers/kit.h"
 #include "triggers/record_text.h"
 #include "triggers/tracepoints.h"
@@ -65,21 +64,6 @@ static int tracepoint_open(const struct trg_open *how, struct trg_state **state,
     return trg_kit_open(how, take, state, err);
 }
 
-/* "prev_pid=5 prev_prio=120" */
-static void put_fields(struct trg_out *o, const struct st_stall_record *r)
-{
-    char safe[4 * ST_STALL_EXTRA];
-
-    for (size_t at = 0; at < r->extra_n; at += strnlen(r->extra + at, r->extra_n - at) + 1) {
-        if (!memchr(r->extra + at, 0, r->extra_n - at))
-            return;
-        st_safe_text(safe, sizeof(safe), r->extra + at);
-        trg_put(o, "%s%s", at ? " " : " (", safe);
-    }
-    if (r->extra_n)
-        trg_put(o, ")");
-}
-
 static void describe(const struct st_stall_record *r, trg_ksym_fn *name, void *ctx, char *text, size_t size)
 {
     struct trg_out o = {text, size, 0};
@@ -87,7 +71,7 @@ static void describe(const struct st_stall_record *r, trg_ksym_fn *name, void *c
     (void)name;
     (void)ctx;
     trg_put(&o, "hit the tracepoint");
-    put_fields(&o, r);
+    trg_put_attributes(&o, r);
 }
 
 static const struct trg_name what = {true, "a tracepoint: CATEGORY:NAME", trg_set_tracepoint, trg_no_words};

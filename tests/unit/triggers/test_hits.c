@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -135,6 +136,46 @@ static void test_tracepoint_text(void **state)
     workload_wait(&work);
 }
 
+/* ---- an object of the user's own ---- */
+
+static void yield_often(struct workload *w)
+{
+    for (int i = 0; i < 2 * ABOVE; i++) {
+        uint64_t start = workload_now();
+
+        sched_yield();
+        workload_end(w, start);
+    }
+}
+
+static void test_user_object(void **state)
+{
+    struct workload work;
+    struct watch w;
+    char text[512];
+
+    (void)state;
+    NEEDS_BPF();
+    if (!observer_possible())
+        skip();
+    spans_run(&work, yield_often, &w, "bpf:" ST_BUILD_DIR "/tests/user.bpf.o", 2 * ABOVE, ABOVE);
+    assert_int_equal(told_fired(&w, 0, -1), ABOVE);
+    for (size_t i = 0; i < w.records.n; i++) {
+        const struct st_stall_record *r = &w.records.at[i].r;
+
+        assert_int_equal(r->kind, ST_STALL_BPF);
+        assert_int_equal(r->tid, work.pid);
+        assert_true(r->measured_ns >= 5 * MS && r->measured_ns < 6 * MS);
+        assert_string_equal(spans_attribute(r, "color"), "blue");
+        assert_true(told_has_address_in(r->ustack, r->ustack_n, (void *)yield_often, 512) || r->ustack_n > 1);
+    }
+    told_describe(&w, &w.records.at[0].r, text, sizeof(text));
+    assert_non_null(strstr(text, " fired the BPF object after 5.0"));
+    assert_non_null(strstr(text, "(color=blue)"));
+    watch_stop(&w);
+    workload_wait(&work);
+}
+
 /* ---- names that are only known when it is armed ---- */
 
 static void refuse(const char *text, int code, const char *says)
@@ -163,6 +204,8 @@ static void test_names(void **state)
     refuse("tracepoint:sched:sched_switch,if=prev_comm==3", ST_EUSAGE, "is a text");
     refuse("tracepoint:sched:sched_switch,if=prev_pid==\"x\"", ST_EUSAGE, "is a number");
     refuse("quiet:sched:sched_swich>1s", ST_EUSAGE, "did you mean 'sched_switch'?");
+    refuse("bpf:/no/such/file.o", ST_EUSAGE, "cannot read /no/such/file.o");
+    refuse("bpf:" ST_BUILD_DIR "/generated/triggers/busy.bpf.o", ST_EUSAGE, "stalltrap.bpf.h");
     refuse("usdt:/no/such/file:a:b", ST_EUSAGE, "no file '/no/such/file'");
 }
 
@@ -172,6 +215,7 @@ int main(void)
         cmocka_unit_test(test_usdt),
         cmocka_unit_test(test_tracepoint),
         cmocka_unit_test(test_tracepoint_text),
+        cmocka_unit_test(test_user_object),
         cmocka_unit_test(test_names),
     };
 
