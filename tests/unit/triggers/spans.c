@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <stdlib.h>
 
 #define PATIENCE_MS 30000
 
@@ -110,6 +111,19 @@ size_t spans_assert(const struct workload *work, const struct watch *w, enum st_
         show(work, w);
     assert_int_equal(matched, fired);
     return fired;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct watch_record *x = a, *y = b;
+
+    return x->r.start_ktime < y->r.start_ktime ? -1 : x->r.start_ktime > y->r.start_ktime;
+}
+
+void spans_sort(struct watch *w)
+{
+    if (w->records.n)
+        qsort(w->records.at, w->records.n, sizeof(*w->records.at), by_start);
 }
 
 const char *spans_attribute(const struct st_stall_record *r, const char *key)

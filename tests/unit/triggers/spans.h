@@ -21,6 +21,9 @@ size_t spans_assert(const struct workload *work, const struct watch *w, enum st_
 /* The record that tells the whole of what r tells: its completion if r is an ongoing one. */
 const struct st_stall_record *spans_whole(const struct watch *w, const struct st_stall_record *r);
 
+/* The records in the order of their starts: they come in by CPU. */
+void spans_sort(struct watch *w);
+
 /* The value of an attribute, "" if there is none. */
 const char *spans_attribute(const struct st_stall_record *r, const char *key);
 

@@ -70,6 +70,7 @@ static void expect(const char *trigger, enum st_stall_kind kind, size_t fired, c
     spans_run(&work, hit_often, &w, trigger, ABOVE, fired);
     if (told_fired(&w, 0, -1) != fired)
         fail_msg("%s: %zu fired, not %zu", trigger, told_fired(&w, 0, -1), fired);
+    spans_sort(&w);
     for (size_t i = 0; i < w.records.n; i++) {
         const struct st_stall_record *r = &w.records.at[i].r;
 
