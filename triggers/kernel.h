@@ -166,6 +166,10 @@ struct timer_list {
     void (*function)(struct timer_list *);
 };
 
+struct io_kiocb {
+    unsigned char opcode;
+};
+
 struct seq_file;
 
 struct bpf_iter_meta {

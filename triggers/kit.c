@@ -6,6 +6,7 @@
 #include "triggers/ustack.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -193,6 +194,18 @@ static ssize_t run_iterator(struct bpf_program *prog, pid_t tid, void *buf, size
     close(fd);
     bpf_link__destroy(link);
     return n < 0 ? n : (ssize_t)got;
+}
+
+bool trg_has_btf_tracepoint(const char *name)
+{
+    struct btf *btf = btf__load_vmlinux_btf();
+    char type[128];
+    bool has;
+
+    snprintf(type, sizeof(type), "btf_trace_%s", name);
+    has = btf && btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) > 0;
+    btf__free(btf);
+    return has;
 }
 
 int trg_kit_walk(struct bpf_program *iterator, const char *what, struct st_error *err)

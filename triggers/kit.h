@@ -139,6 +139,9 @@ void trg_kit_close(struct trg_state *s);
 /* Keeps a link (NULL with errno: the attempt failed) until close. `what` as in trg_bpf_failed(). */
 int trg_kit_keep(struct trg_state *s, struct bpf_link *link, const char *what, struct st_error *err);
 
+/* Whether programs can be attached to the tracepoint with its arguments' types. */
+bool trg_has_btf_tracepoint(const char *name);
+
 /* Runs an iterator that writes nothing. */
 int trg_kit_walk(struct bpf_program *iterator, const char *what, struct st_error *err);
 

@@ -6,25 +6,14 @@
 
 #include "triggers/socket.skel.h"
 
-#include <bpf/btf.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-static bool has_tracepoint(const char *typedef_name)
-{
-    struct btf *btf = btf__load_vmlinux_btf();
-    bool has = btf && btf__find_by_name_kind(btf, typedef_name, BTF_KIND_TYPEDEF) > 0;
-
-    btf__free(btf);
-    return has;
-}
-
 /* Whether data were written is known by a tracepoint, from Linux 6.3; before by a function. */
 static int choose_hook(struct trg_state *s, struct socket_bpf *bpf, struct st_error *err)
 {
-    bool unsent = bpf->rodata->sides & SOCKET_UNSENT,
-         tracepoint = has_tracepoint("btf_trace_sock_send_length");
+    bool unsent = bpf->rodata->sides & SOCKET_UNSENT, tracepoint = trg_has_btf_tracepoint("sock_send_length");
     enum trg_kernel_hook hook = TRG_HOOK_FENTRY;
     bool function = unsent && !tracepoint;
     int rc = function ? trg_find_kernel_hook("tcp_sendmsg", &hook, err) : 0;

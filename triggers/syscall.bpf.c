@@ -1,4 +1,5 @@
 /* syscall: how long a system call of a watched thread took. */
+#include "triggers/uring.bpf.h"
 #include "triggers/wakes.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -78,6 +79,8 @@ static __always_inline bool counts_bytes(struct thread *t)
 static __always_inline void span_describe(struct thread *t, struct st_stall_record *r,
                                           const struct span_end *end)
 {
+    if (t->syscall == NR_IO_URING_ENTER)
+        describe_uring(r);
     if (!end)
         return;
     copy_args(r->syscall_args, user_registers(bpf_get_current_task_btf()), t->flags & ST_STALL_COMPAT);

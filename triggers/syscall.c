@@ -33,6 +33,18 @@ static const char *const moves_bytes[] = {
     "getrandom",
 };
 
+/* io_uring's operations are of interest to a wait for them only, and not every kernel tells of them. */
+static void choose_uring(struct trg_state *s, struct syscall_bpf *bpf)
+{
+    const struct trg_options *o = s->how.spec->options;
+    bool wanted = *o->name ? !strcmp(o->name, "io_uring_enter") : o->count_idle;
+    bool there = wanted && !s->how.config->measure_only && trg_has_btf_tracepoint("io_uring_submit_req") &&
+                 trg_has_btf_tracepoint("io_uring_complete");
+
+    bpf_program__set_autoload(bpf->progs.uring_submit, there);
+    bpf_program__set_autoload(bpf->progs.uring_complete, there);
+}
+
 static int take(struct trg_state *s, struct st_error *err)
 {
     const char *only = s->how.spec->options->name;
@@ -45,6 +57,7 @@ static int take(struct trg_state *s, struct st_error *err)
         TRG_NO_WAKERS(bpf);
         bpf_program__set_autoload(bpf->progs.span_waking, false);
     }
+    choose_uring(s, bpf);
     bpf->rodata->only = *only ? trg_syscall_number(only) : -1;
     for (size_t i = 0; i < sizeof(moves_bytes) / sizeof(moves_bytes[0]); i++) {
         int number = trg_syscall_number(moves_bytes[i]);
@@ -67,6 +80,7 @@ static void describe(const struct st_stall_record *r, trg_ksym_fn *name, void *c
     trg_put_time(&o, r);
     trg_put_syscall(&o, r);
     trg_put_attribute(&o, r, "ret", " (returned ", ")");
+    trg_put_attribute(&o, r, "io_uring", " for ", "");
     trg_put_waker(&o, r, name, ctx);
     trg_put_run_queue(&o, r);
 }

@@ -7,10 +7,12 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <linux/io_uring.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -278,6 +280,62 @@ static void test_hang_that_was_there_before(void **state)
     close(ends[1]);
 }
 
+/* ---- io_uring ---- */
+
+/* A ring of 4, by the system calls themselves (include/uapi/linux/io_uring.h). */
+static void wait_in_ring(struct workload *w)
+{
+    struct io_uring_params p = {0};
+    int fd = (int)syscall(SYS_io_uring_setup, 4, &p);
+    size_t size = p.sq_off.array + p.sq_entries * sizeof(unsigned);
+    char *sq = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, IORING_OFF_SQ_RING);
+    char *cq = mmap(NULL, p.cq_off.cqes + p.cq_entries * sizeof(struct io_uring_cqe), PROT_READ | PROT_WRITE,
+                    MAP_SHARED, fd, IORING_OFF_CQ_RING);
+    struct io_uring_sqe *sqes =
+        mmap(NULL, p.sq_entries * sizeof(*sqes), PROT_READ | PROT_WRITE, MAP_SHARED, fd, IORING_OFF_SQES);
+
+    if (fd < 0 || sq == MAP_FAILED || cq == MAP_FAILED || sqes == MAP_FAILED) {
+        w->shared->note[1] = 1;
+        return;
+    }
+    for (int i = 0; i < ABOVE; i++) {
+        struct __kernel_timespec t = {0, 30000000};
+        unsigned *tail = (unsigned *)(void *)(sq + p.sq_off.tail), at = *tail & (p.sq_entries - 1);
+        uint64_t start;
+
+        sqes[at] =
+            (struct io_uring_sqe){.opcode = IORING_OP_TIMEOUT, .fd = -1, .addr = (uintptr_t)&t, .len = 1};
+        ((unsigned *)(void *)(sq + p.sq_off.array))[at] = at;
+        __atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
+        start = workload_now();
+        if (syscall(SYS_io_uring_enter, fd, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) != 1)
+            _exit(1);
+        workload_end(w, start);
+        *(unsigned *)(void *)(cq + p.cq_off.head) += 1;
+    }
+}
+
+static void test_io_uring_names_its_operation(void **state)
+{
+    struct workload work;
+    struct watch w;
+    int probe = (int)syscall(SYS_io_uring_setup, 4, &(struct io_uring_params){0});
+
+    (void)state;
+    NEEDS_BPF();
+    if (probe < 0) {
+        print_message("skipped: io_uring is not allowed here\n");
+        skip();
+    }
+    close(probe);
+    spans_run(&work, wait_in_ring, &w, "syscall:io_uring_enter>20ms", ABOVE, ABOVE);
+    assert_int_equal(spans_assert(&work, &w, ST_STALL_SYSCALL, 20 * MS, 2 * MS), ABOVE);
+    for (size_t i = 0; i < w.records.n; i++)
+        assert_string_equal(spans_attribute(&w.records.at[i].r, "io_uring"), "TIMEOUT");
+    watch_stop(&w);
+    workload_wait(&work);
+}
+
 /* Each new worst fires. */
 static void test_worst(void **state)
 {
@@ -319,6 +377,7 @@ int main(void)
         cmocka_unit_test(test_threads_born_later),
         cmocka_unit_test(test_hang),
         cmocka_unit_test(test_hang_that_was_there_before),
+        cmocka_unit_test(test_io_uring_names_its_operation),
         cmocka_unit_test(test_worst),
     };
 
