@@ -214,6 +214,33 @@ static void test_threads_born_later(void **state)
     close(ends[1]);
 }
 
+/* Two triggers on the same calls, of all processes: each tells what is over its own threshold. */
+static void test_several_at_once(void **state)
+{
+    size_t fired[2] = {0, 0};
+    struct workload work;
+    struct watch w;
+
+    (void)state;
+    NEEDS_BPF();
+    assert_int_equal(pipe(ends), 0);
+    workload_fork(&work, read_them);
+    watch_start_both(&w, "syscall:read>20ms,if=arg2==16", "syscall:read>400us,if=arg2==16");
+    workload_go(&work);
+    for (int i = 0; i < 1500 && work.shared->stalls < ABOVE + BELOW; i++)
+        watch_collect(&w, SIZE_MAX, 20);
+    watch_collect(&w, SIZE_MAX, SETTLE);
+    for (size_t i = 0; i < w.records.n; i++)
+        if (w.records.at[i].r.flags & ST_STALL_FIRED && w.records.at[i].r.pid == (uint32_t)work.pid)
+            fired[w.records.at[i].r.trigger & 1]++;
+    assert_true(fired[0] >= ABOVE && fired[0] < ABOVE + BELOW);
+    assert_int_equal(fired[1], ABOVE + BELOW);
+    watch_close(&w);
+    workload_wait(&work);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 /* ---- one that does not return ---- */
 
 static __attribute__((noinline)) void wait_for_byte(void)
@@ -375,6 +402,7 @@ int main(void)
         cmocka_unit_test(test_which_calls_count),
         cmocka_unit_test(test_idle_calls_count_if_wanted),
         cmocka_unit_test(test_threads_born_later),
+        cmocka_unit_test(test_several_at_once),
         cmocka_unit_test(test_hang),
         cmocka_unit_test(test_hang_that_was_there_before),
         cmocka_unit_test(test_io_uring_names_its_operation),
