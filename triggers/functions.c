@@ -261,10 +261,15 @@ static void add_files(struct search *s)
     if (s->files.n || !s->module)
         return;
     snprintf(path, sizeof(path), "%.*s", (int)s->module_len, s->module);
-    if (strchr(path, '/'))
+    if (strchr(path, '/')) {
         add_file(s, path);
-    else
+        return;
+    }
+    add_library(s, path, strlen(path));
+    if (!s->files.n) { /* a script's interpreter is not known before it runs: "libc" is libc.so.6 */
+        snprintf(path, sizeof(path), "%.*s.so.6", (int)s->module_len, s->module);
         add_library(s, path, strlen(path));
+    }
 }
 
 /* ---- the kernel ---- */
