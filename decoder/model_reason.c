@@ -124,7 +124,9 @@ void model_reason(const struct st_stall_record *s, uint64_t duration, bool going
     char how_long[24], call[64], next[64];
 
     st_format_duration((int64_t)duration, how_long, sizeof(how_long));
-    snprintf(text, size, "thread %u \"%s\" %s %s", s->tid, s->comm, find_kind(s->kind)->verb, how_long);
+    snprintf(text, size, "thread %u \"%s\" %s", s->tid, s->comm, find_kind(s->kind)->verb);
+    if (duration || going_on)
+        append(text, size, " ", how_long);
     if (s->syscall >= 0)
         append(text, size, " in ", model_syscall(s->syscall, call, sizeof(call)));
     if (s->kind == ST_STALL_OFFCPU && !(s->state & 0x7ff) && s->next_tid) {

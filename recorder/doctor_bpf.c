@@ -143,14 +143,15 @@ void doctor_bpf(struct doctor *d)
 
     add_btf(d);
     add_result(d, "bpf.tp_btf", "BPF on tracepoints (tp_btf)", try_tracing(BPF_TRACE_RAW_TP, "sched_switch"),
-               "offcpu and the other triggers with a duration need it");
+               "every trigger needs it");
     add_result(d, "bpf.fentry", "BPF on kernel functions (fentry)",
-               try_tracing(BPF_TRACE_FENTRY, "do_nanosleep"), "func:NAME of the kernel uses it");
+               try_tracing(BPF_TRACE_FENTRY, "do_nanosleep"),
+               "func:, call: and quiet: of kernel functions use it");
     add_result(d, "bpf.perf_event", "BPF on perf events", try_load(BPF_PROG_TYPE_PERF_EVENT),
                "uprobes and tracepoints use it");
-    add_result(d, "kprobe", "kprobes", try_kprobe(), "func:NAME of the kernel, where fentry lacks");
+    add_result(d, "kprobe", "kprobes", try_kprobe(), "the same, where fentry lacks");
     doctor_add(d, "uprobe", "uprobes", pmu_number("uprobe", &type) ? DOCTOR_YES : DOCTOR_NO, NULL,
-               "%s; func: and call: use them",
+               "%s; func:, call:, quiet: and usdt: of user code use them",
                pmu_number("uprobe", &type) ? "the kernel has them" : "this kernel was built without");
     libbpf_set_print(before);
 }

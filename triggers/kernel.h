@@ -36,10 +36,44 @@ struct css_set {
     struct cgroup *dfl_cgrp;
 };
 
-struct sock;
+struct in6_addr {
+    unsigned char bytes[16];
+};
+
+struct sock_common {
+    st_u32 skc_daddr;
+
+    st_u16 skc_dport; /* network order */
+
+    st_u16 skc_num;
+
+    unsigned short skc_family;
+
+    struct in6_addr skc_v6_daddr;
+};
+
+struct sock {
+    struct sock_common __sk_common;
+
+    st_u16 sk_protocol;
+};
 
 struct tcp_sock {
-    char any; /* only its size is asked for */
+    st_u32 rcv_nxt, copied_seq, write_seq, snd_nxt, snd_una, snd_wnd, snd_cwnd, packets_out, mss_cache;
+
+    unsigned char nonagle : 4;
+};
+
+struct sk_buff {
+    struct sock *sk;
+
+    unsigned int len;
+
+    char cb[48];
+
+    st_u16 transport_header;
+
+    unsigned char *head, *data;
 };
 
 struct socket {
@@ -76,10 +110,16 @@ struct sched_info {
     unsigned long long run_delay;
 
     unsigned long long last_arrival; /* the run queue's clock when the task got its CPU */
+
+    unsigned long long last_queued; /* when it began to wait for one; 0: it does not */
 };
+
+struct task_struct;
 
 struct rq {
     st_u64 clock;
+
+    struct task_struct *curr;
 };
 
 struct cfs_rq {
@@ -115,7 +155,7 @@ struct task_struct {
 };
 
 struct pt_regs {
-    unsigned long r10, r9, r8, cx, bx, dx, si, di, bp, orig_ax, ip, sp;
+    unsigned long r10, r9, r8, ax, cx, bx, dx, si, di, bp, orig_ax, ip, sp;
 };
 
 struct irqaction {
@@ -126,10 +166,24 @@ struct timer_list {
     void (*function)(struct timer_list *);
 };
 
+struct io_kiocb {
+    unsigned char opcode;
+};
+
 struct seq_file;
 
 struct bpf_iter_meta {
     struct seq_file *seq;
+};
+
+struct bpf_iter__task_file {
+    struct bpf_iter_meta *meta;
+
+    struct task_struct *task;
+
+    st_u32 fd;
+
+    struct file *file;
 };
 
 struct bpf_iter__task {

@@ -38,7 +38,7 @@ figure_step_rate() {
 }
 
 figure_trigger_cost() {
-    sed 's/^/# /' "$SOURCE/tests/bench/offcpu.bt" >&2 # what it is compared with
+    sed "s/^/# /" "$SOURCE"/tests/bench/*.bt >&2 # what it is compared with
     "$SOURCE/tests/bench/trigger_cost.sh"
 }
 

@@ -1,7 +1,7 @@
-/* What an offcpu trigger costs a context switch, by the kernel's own run-time statistics of BPF programs: all
- * our programs together, beside a bpftrace script that asks the same, on the same switches of one run of
- * `perf bench sched pipe`. Usage: trigger_cost SCRIPT.bt [LOOPS]. Exit 1 when ours cost more. With
- * TRIGGER_COST_DETAIL set, each program's part. */
+/* What a trigger costs, by the kernel's own run-time statistics of BPF programs: all our programs together,
+ * beside a bpftrace script that asks the same, in one run of the same load: `perf bench sched pipe`, or, for
+ * func, a process that calls a function. Usage: trigger_cost FOLDER-OF-SCRIPTS [LOOPS]. Exit 1 when ours cost
+ * more. With TRIGGER_COST_DETAIL set, each program's part. */
 #include "base/log.h"
 #include "triggers/trigger.h"
 
@@ -24,6 +24,14 @@ struct programs {
     size_t n;
 };
 
+static const char *program_path(void)
+{
+    static char path[512];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+    return n > 0 ? path : "";
+}
+
 /* Programs held open, so that their statistics stay readable. */
 struct held {
     int fd[MOST_PROGRAMS];
@@ -31,10 +39,36 @@ struct held {
     size_t n;
 };
 
+/* A trigger, and bpftrace's script for the same question. */
+struct question {
+    const char *trigger, *script, *asks;
+
+    const char *event; /* the end of what is measured: part of the names of the programs that see it */
+
+    const char *their_event; /* for calls, of both programs: the entry's and the return's */
+
+    const char *their_names[4];
+
+    bool calls; /* the load is calls of a function */
+};
+
+static const struct question questions[] = {
+    {"offcpu>20ms", "offcpu.bt", "off-CPU histogram by thread", "switch", "switch", {"switch", NULL}, false},
+    {"runq>20ms", "runq.bt", "run queue histogram", "switch", "switch", {"switch", "wakeup", NULL}, false},
+    {"syscall>20ms", "syscall.bt", "system call histogram", "exit", "exit", {"sys_e", NULL}, false},
+    {"func:st_bench_called>20ms",
+     "func.bt",
+     "function histogram",
+     "uretprobe",
+     "st_bench",
+     {"st_bench", NULL},
+     true},
+};
+
 struct cost {
     uint64_t ns;
 
-    uint64_t switches; /* how often the program on sched_switch ran */
+    uint64_t events; /* how often a program with question.event in its name ran */
 };
 
 static struct programs all_programs(void)
@@ -81,7 +115,7 @@ static void release(struct held *programs)
         close(programs->fd[i]);
 }
 
-static struct cost cost_of(const struct held *programs)
+static struct cost cost_of(const struct held *programs, const char *event)
 {
     struct cost sum = {0, 0};
 
@@ -94,27 +128,28 @@ static struct cost cost_of(const struct held *programs)
             exit(2);
         }
         sum.ns += info.run_time_ns;
-        if (strstr(info.name, "switch"))
-            sum.switches += info.run_cnt;
+        if (strstr(info.name, event))
+            sum.events += info.run_cnt;
     }
     return sum;
 }
 
 /* Starts bpftrace and waits until it is attached. */
-static pid_t start_bpftrace(const char *script)
+static pid_t start_bpftrace(const char *folder, const struct question *q)
 {
-    char line[128];
+    char line[128], script[512];
     int out[2];
     FILE *f;
     pid_t pid;
 
+    snprintf(script, sizeof(script), "%s/%s", folder, q->script);
     if (pipe(out) || (pid = fork()) < 0)
         exit(2);
     if (!pid) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         dup2(out[1], 1);
         close(out[0]);
-        execlp("bpftrace", "bpftrace", script, (char *)NULL);
+        execlp("bpftrace", "bpftrace", script, program_path(), (char *)NULL);
         perror("trigger_cost: bpftrace");
         _exit(2);
     }
@@ -125,6 +160,22 @@ static pid_t start_bpftrace(const char *script)
             return pid;
     fprintf(stderr, "trigger_cost: bpftrace did not start\n");
     exit(2);
+}
+
+__attribute__((noinline)) void st_bench_called(int i)
+{
+    __asm__ volatile("" ::"r"(i) : "memory");
+}
+
+static pid_t fork_caller(void)
+{
+    pid_t pid = fork();
+
+    if (pid)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (int i = 0;; i++)
+        st_bench_called(i);
 }
 
 static int open_outputs(struct trg_set *set, struct st_error *err)
@@ -148,23 +199,36 @@ static int open_outputs(struct trg_set *set, struct st_error *err)
     return 0;
 }
 
-static struct trg_set *start_trigger(bool measure_only)
+static struct trg_set *start_trigger(const struct question *q, bool measure_only)
 {
-    static struct st_target everyone = {.kind = ST_TARGET_ALL};
-    struct trg_config config = {.target = &everyone, .measure_only = measure_only};
+    static struct st_target everyone = {.kind = ST_TARGET_ALL}, ourselves = {.kind = ST_TARGET_PIDS};
+    static pid_t caller;
+    struct trg_config config = {.target = q->calls ? &ourselves : &everyone, .measure_only = measure_only};
     struct trg_set *set = NULL;
     struct st_error err = {0};
 
-    if (trg_add(&set, "offcpu>20ms", &err) || trg_open(set, &config, &err) || open_outputs(set, &err) ||
+    if (q->calls && !caller) {
+        char pid[16];
+
+        caller = fork_caller();
+        snprintf(pid, sizeof(pid), "%d", caller);
+        if (st_target_add_pids(&ourselves, pid, &err) || st_target_resolve(&ourselves, &err))
+            exit(st_log_error("trigger_cost", &err));
+    }
+    if (trg_add(&set, q->trigger, &err) || trg_open(set, &config, &err) || open_outputs(set, &err) ||
         trg_start(set, &err))
         exit(st_log_error("trigger_cost", &err));
     return set;
 }
 
-static void run_pipe_bench(const char *loops)
+static void run_load(const struct question *q, const char *loops)
 {
     char command[128];
 
+    if (q->calls) {
+        sleep(2); /* the caller calls all the time */
+        return;
+    }
     snprintf(command, sizeof(command), "perf bench sched pipe -l %s >/dev/null", loops);
     if (system(command)) {
         fprintf(stderr, "trigger_cost: perf bench sched pipe failed\n");
@@ -172,9 +236,9 @@ static void run_pipe_bench(const char *loops)
     }
 }
 
-static double per_switch(struct cost before, struct cost after)
+static double per_event(struct cost before, struct cost after)
 {
-    return (double)(after.ns - before.ns) / (double)(after.switches - before.switches);
+    return (double)(after.ns - before.ns) / (double)(after.events - before.events);
 }
 
 static void print_each(const struct held *programs)
@@ -190,52 +254,57 @@ static void print_each(const struct held *programs)
 }
 
 /* One run with both; prints the line. Returns our share of the other's cost. */
-static double compare(const char *name, bool measure_only, const char *script, const char *loops)
+static double compare(const struct question *q, bool measure_only, const char *folder, const char *loops)
 {
-    static const char *const their_names[] = {"switch", NULL}, *const our_names[] = {"offcpu_", "st_", NULL};
+    static const char *const our_names[] = {"offcpu_", "runq_", "syscall_", "func_", "span_", "st_", NULL};
     struct programs none = all_programs(), with_other, with_both;
     struct held other, ours;
     struct cost other_before, ours_before;
     struct trg_set *set;
     double us, them;
-    pid_t bpftrace = start_bpftrace(script);
+    pid_t bpftrace = start_bpftrace(folder, q);
 
     with_other = all_programs();
-    set = start_trigger(measure_only);
+    set = start_trigger(q, measure_only);
     with_both = all_programs();
-    other = newer(&none, &with_other, their_names);
+    other = newer(&none, &with_other, q->their_names);
     ours = newer(&with_other, &with_both, our_names);
-    other_before = cost_of(&other);
-    ours_before = cost_of(&ours);
-    run_pipe_bench(loops);
-    us = per_switch(ours_before, cost_of(&ours));
-    them = per_switch(other_before, cost_of(&other));
-    if (getenv("TRIGGER_COST_DETAIL"))
+    other_before = cost_of(&other, q->their_event);
+    ours_before = cost_of(&ours, q->event);
+    run_load(q, loops);
+    us = per_event(ours_before, cost_of(&ours, q->event));
+    them = per_event(other_before, cost_of(&other, q->their_event)) * (q->calls ? 2 : 1);
+    if (getenv("TRIGGER_COST_DETAIL")) {
         print_each(&ours);
+        print_each(&other);
+    }
     release(&ours);
     release(&other);
     trg_close(set);
     kill(bpftrace, SIGKILL);
     waitpid(bpftrace, NULL, 0);
-    printf("%s %.0f ns/switch vs bpftrace off-CPU histogram by thread %.0f ns/switch: ratio %.2f\n", name, us,
-           them, us / them);
+    printf("trigger_%.*s_%s %.0f ns/event vs bpftrace %s %.0f ns/event: ratio %.2f\n",
+           (int)strcspn(q->trigger, ">:"), q->trigger, measure_only ? "watch" : "armed", us, q->asks, them,
+           us / them);
+    fflush(stdout);
     return us / them;
 }
 
 int main(int argc, char **argv)
 {
     const char *loops = argc > 2 ? argv[2] : "200000";
-    double armed, watched;
+    bool dearer = false;
 
     if (argc < 2) {
-        fprintf(stderr, "usage: trigger_cost SCRIPT.bt [LOOPS]\n");
+        fprintf(stderr, "usage: trigger_cost FOLDER-OF-SCRIPTS [LOOPS]\n");
         return 2;
     }
     if (bpf_enable_stats(BPF_STATS_RUN_TIME) < 0) {
         perror("trigger_cost: cannot switch the kernel's BPF statistics on");
         return 2;
     }
-    armed = compare("trigger_offcpu_armed", false, argv[1], loops);
-    watched = compare("trigger_offcpu_watch", true, argv[1], loops);
-    return armed > 1 || watched > 1;
+    for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]); i++)
+        for (int measure_only = 0; measure_only < 2; measure_only++)
+            dearer |= compare(&questions[i], measure_only, argv[1], loops) > 1;
+    return dearer;
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The cost of an offcpu trigger on a context switch, beside bpftrace's. Needs root, bpftrace and perf.
+# The cost of triggers, beside bpftrace's scripts for the same questions. Needs root, bpftrace and perf.
 set -eu
 here=$(dirname "$0")
-exec "${BUILD:-build}/tests/bench/trigger_cost" "$here/offcpu.bt" "$@"
+exec "${BUILD:-build}/tests/bench/trigger_cost" "$here" "$@"

@@ -6,12 +6,16 @@ set -u
 sanitized=$(realpath "${BUILD:-build}")/sanitize
 programs=$sanitized/tests/fuzz
 seconds=${SECONDS_EACH:-60}
-[ $# -gt 0 ] || set -- perfdata flow elf
+[ $# -gt 0 ] || set -- perfdata flow elf trigger
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=0 UBSAN_OPTIONS=print_stacktrace=1
 
 seeds() { # TARGET FOLDER
     case $1 in
     elf) cp "$programs/libelf_seed.so" "$programs/elf_seed_program" "$2" ;;
+    trigger) # the manual's examples, one a file
+        grep -o -- "--on '[^']*'" "$(dirname "$0")/../../docs/triggers.md" | cut -d"'" -f2 | sort -u |
+            while read -r text; do printf %s "$text" >"$2/$(printf %s "$text" | cksum | cut -d' ' -f1)"; done
+        ;;
     *) "$programs/$1_seeds" "$2" ;;
     esac
 }

@@ -1,8 +1,19 @@
 # The tests that arm triggers share a consumer of the rings, children that block, and how the two are compared.
-foreach(name offcpu idle hang chain follow limits)
+foreach(name offcpu idle hang chain follow limits syscall runq func busy irq hits socket)
   set(target unit_triggers_${name})
-  foreach(source watch workload told)
+  foreach(source watch workload told spans observer)
     target_sources(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/unit/triggers/${source}.c)
   endforeach()
   set_tests_properties(${target} PROPERTIES RUN_SERIAL TRUE)
 endforeach()
+
+# A user's own BPF object, for bpf:FILE.o.
+add_custom_command(
+  OUTPUT ${CMAKE_BINARY_DIR}/tests/user.bpf.o
+  COMMAND ${ST_CLANG} -g -O2 -target bpf -D__TARGET_ARCH_x86 -D__bpf__ -Wall -Wextra -Werror -I${CMAKE_SOURCE_DIR}
+          -isystem /usr/include/${CMAKE_C_LIBRARY_ARCHITECTURE} -c ${CMAKE_CURRENT_SOURCE_DIR}/unit/triggers/user.bpf.c
+          -o ${CMAKE_BINARY_DIR}/tests/user.bpf.o
+  DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/unit/triggers/user.bpf.c ${CMAKE_SOURCE_DIR}/triggers/include/stalltrap.bpf.h
+          ${CMAKE_SOURCE_DIR}/base/stall_record.h VERBATIM)
+add_custom_target(user_bpf_object DEPENDS ${CMAKE_BINARY_DIR}/tests/user.bpf.o)
+add_dependencies(unit_triggers_hits user_bpf_object)

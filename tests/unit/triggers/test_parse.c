@@ -1,6 +1,5 @@
 /* The trigger language: what is taken, and how each refusal points at its place. */
 #include "triggers/kind.h"
-#include "triggers/offcpu.h"
 #include "triggers/parse.h"
 #include "triggers/syscalls.h"
 
@@ -11,6 +10,8 @@
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define KINDS "offcpu, syscall, runq, func, call, busy, quiet, socket, irq, softirq, tracepoint, usdt, bpf"
 
 struct rejected {
     const char *text;
@@ -26,22 +27,23 @@ struct rejected {
 
 static const struct rejected rejected[] = {
     /* kinds */
-    {"", 0, 1, "a trigger begins with its kind (offcpu)", NULL},
-    {">20ms", 0, 1, "a trigger begins with its kind (offcpu)", NULL},
-    {",state=blocked", 0, 1, "a trigger begins with its kind (offcpu)", NULL},
-    {":x>20ms", 0, 1, "a trigger begins with its kind (offcpu)", NULL},
-    {" offcpu>20ms", 0, 1, "a trigger begins with its kind (offcpu)", NULL},
-    {"ofcpu>20ms", 0, 5, "unknown kind of trigger 'ofcpu' (there is: offcpu)", "did you mean 'offcpu'?"},
-    {"offcup>20ms", 0, 6, "unknown kind of trigger 'offcup' (there is: offcpu)", "did you mean 'offcpu'?"},
-    {"OFFCPU>20ms", 0, 6, "unknown kind of trigger 'OFFCPU' (there is: offcpu)", "did you mean 'offcpu'?"},
-    {"off-cpu>20ms", 0, 7, "unknown kind of trigger 'off-cpu' (there is: offcpu)", "did you mean 'offcpu'?"},
-    {"offcpuu", 0, 7, "unknown kind of trigger 'offcpuu' (there is: offcpu)", "did you mean 'offcpu'?"},
-    {"offcp", 0, 5, "unknown kind of trigger 'offcp' (there is: offcpu)", "did you mean 'offcpu'?"},
-    {"20ms", 0, 4, "unknown kind of trigger '20ms' (there is: offcpu)", NULL},
-    {"latency>20ms", 0, 7, "unknown kind of trigger 'latency' (there is: offcpu)", NULL},
-    {"sleep>1s,state=blocked", 0, 5, "unknown kind of trigger 'sleep' (there is: offcpu)", NULL},
-    {"\x1b[31moffcpu>20ms", 0, 14, "unknown kind of trigger '\\x1b[31moffcpu' (there is: offcpu)", NULL},
-    {"\xc3\xa4>1s", 0, 1, "unknown kind of trigger '\xc3\xa4' (there is: offcpu)", NULL},
+    {"", 0, 1, "a trigger begins with its kind (" KINDS ")", NULL},
+    {">20ms", 0, 1, "a trigger begins with its kind (" KINDS ")", NULL},
+    {",state=blocked", 0, 1, "a trigger begins with its kind (" KINDS ")", NULL},
+    {":x>20ms", 0, 1, "a trigger begins with its kind (" KINDS ")", NULL},
+    {" offcpu>20ms", 0, 1, "a trigger begins with its kind (" KINDS ")", NULL},
+    {"ofcpu>20ms", 0, 5, "unknown kind of trigger 'ofcpu' (there is: " KINDS ")", "did you mean 'offcpu'?"},
+    {"offcup>20ms", 0, 6, "unknown kind of trigger 'offcup' (there is: " KINDS ")", "did you mean 'offcpu'?"},
+    {"OFFCPU>20ms", 0, 6, "unknown kind of trigger 'OFFCPU' (there is: " KINDS ")", "did you mean 'offcpu'?"},
+    {"off-cpu>20ms", 0, 7, "unknown kind of trigger 'off-cpu' (there is: " KINDS ")",
+     "did you mean 'offcpu'?"},
+    {"offcpuu", 0, 7, "unknown kind of trigger 'offcpuu' (there is: " KINDS ")", "did you mean 'offcpu'?"},
+    {"offcp", 0, 5, "unknown kind of trigger 'offcp' (there is: " KINDS ")", "did you mean 'offcpu'?"},
+    {"20ms", 0, 4, "unknown kind of trigger '20ms' (there is: " KINDS ")", NULL},
+    {"latency>20ms", 0, 7, "unknown kind of trigger 'latency' (there is: " KINDS ")", NULL},
+    {"sleep>1s,state=blocked", 0, 5, "unknown kind of trigger 'sleep' (there is: " KINDS ")", NULL},
+    {"\x1b[31moffcpu>20ms", 0, 14, "unknown kind of trigger '\\x1b[31moffcpu' (there is: " KINDS ")", NULL},
+    {"\xc3\xa4>1s", 0, 1, "unknown kind of trigger '\xc3\xa4' (there is: " KINDS ")", NULL},
     /* no threshold */
     {"offcpu", 6, 1, "'offcpu' needs a threshold", "write it as offcpu>20ms"},
     {"offcpu,state=blocked", 6, 1, "'offcpu' needs a threshold", "write it as offcpu>20ms"},
@@ -127,6 +129,68 @@ static const struct rejected rejected[] = {
      "did you mean 'write'?"},
     {"offcpu>20ms,idle=no_such_system_call_at_all", 17, 26,
      "idle=: 'no_such_system_call_at_all' is not 'yes' or the name of a system call", NULL},
+    /* the kinds among themselves */
+    {"sysccall>5ms", 0, 8, "unknown kind of trigger 'sysccall' (there is: " KINDS ")",
+     "did you mean 'syscall'?"},
+    {"sofitrq>5ms", 0, 7, "unknown kind of trigger 'sofitrq' (there is: " KINDS ")",
+     "did you mean 'softirq'?"},
+    {"fucn:x>5ms", 0, 4, "unknown kind of trigger 'fucn' (there is: " KINDS ")", "did you mean 'func'?"},
+    {"tracepiont:a:b", 0, 10, "unknown kind of trigger 'tracepiont' (there is: " KINDS ")",
+     "did you mean 'tracepoint'?"},
+    {"runq:x>5ms", 4, 2, "'runq' takes no name", "write it as runq>2ms"},
+    {"busy:x>5ms", 4, 2, "'busy' takes no name", "write it as busy>5ms"},
+    {"socket:x>5ms", 6, 2, "'socket' takes no name", "write it as socket>5ms"},
+    {"syscall", 7, 1, "'syscall' needs a threshold", "write it as syscall:fsync>5ms"},
+    {"syscall:>5ms", 8, 1, "'syscall' needs the name of a system call", "write it as syscall:fsync>5ms"},
+    {"syscall:recvform>5ms", 8, 8, "'recvform' is not the name of a system call", "did you mean 'recvfrom'?"},
+    {"syscall:read", 12, 1, "'syscall' needs a threshold", "write it as syscall:fsync>5ms"},
+    {"syscall:read>5ms,state=blocked", 17, 5, "'syscall' has no key 'state'", NULL},
+    {"syscall:read>5ms,if", 19, 1, "if needs '=' and a condition, as arg0==3 or ret<0 (== != < <= > >= &)",
+     NULL},
+    {"syscall:read>5ms,if=", 20, 1, "if= needs a condition, as arg0==3 or ret<0 (== != < <= > >= &)", NULL},
+    {"syscall:read>5ms,if=rte<0", 20, 5,
+     "if=: 'rte<0' is not a condition, as arg0==3 or ret<0 (== != < <= > >= &)", "did you mean 'ret'?"},
+    {"syscall:read>5ms,if=ret<0&&arg6==1", 27, 7,
+     "if=: 'arg6==1' is not a condition, as arg0==3 or ret<0 (== != < <= > >= &)", "did you mean 'arg0'?"},
+    {"syscall:read>5ms,if=ret<0&&", 27, 1, "if= needs a condition, as arg0==3 or ret<0 (== != < <= > >= &)",
+     NULL},
+    {"syscall:read>5ms,if=ret=0", 20, 5,
+     "if=: 'ret=0' is not a condition, as arg0==3 or ret<0 (== != < <= > >= &)", "did you mean 'ret'?"},
+    {"syscall:read>5ms,if=ret<x", 20, 5,
+     "if=: 'ret<x' is not a condition, as arg0==3 or ret<0 (== != < <= > >= &)", "did you mean 'ret'?"},
+    {"func>1ms", 4, 1, "'func' needs the name of a function: [MODULE!]NAME", "write it as func:malloc>100us"},
+    {"func:>1ms", 5, 1, "'func' needs the name of a function: [MODULE!]NAME",
+     "write it as func:malloc>100us"},
+    {"func:libc!>1ms", 5, 5, "'libc!' is not the name of a function: [MODULE!]NAME", NULL},
+    {"func:!malloc>1ms", 5, 7, "'!malloc' is not the name of a function: [MODULE!]NAME", NULL},
+    {"func:mal loc>1ms", 8, 1, "no spaces in a trigger", NULL},
+    {"func:malloc", 11, 1, "'func' needs a threshold", "write it as func:malloc>100us"},
+    {"func:malloc>1ms,idle=yes", 16, 4, "'func' has no key 'idle'", NULL},
+    {"call:malloc>1ms", 11, 4, "'call' takes no threshold: each hit fires", "write it as call:abort"},
+    {"call", 4, 1, "'call' needs the name of a function: [MODULE!]NAME", "write it as call:abort"},
+    {"call:malloc,if=ret==0", 15, 6, "if=: 'ret==0' is not a condition, as arg0==3 (== != < <= > >= &)",
+     NULL},
+    {"tracepoint:sched", 11, 5, "'sched' is not a tracepoint: CATEGORY:NAME", NULL},
+    {"tracepoint:sched:", 11, 6, "'sched:' is not a tracepoint: CATEGORY:NAME", NULL},
+    {"tracepoint:a:b:c", 11, 5, "'a:b:c' is not a tracepoint: CATEGORY:NAME", NULL},
+    {"tracepoint:../x:y", 11, 6, "'../x:y' is not a tracepoint: CATEGORY:NAME", NULL},
+    {"tracepoint:sched:sched_switch>5ms", 29, 4, "'tracepoint' takes no threshold: each hit fires",
+     "write it as tracepoint:block:block_rq_issue"},
+    {"tracepoint:a:b,if=x~y", 18, 3, "if=: 'x~y' is not a condition, as prev_pid==3 (== != < <= > >= &)",
+     NULL},
+    {"tracepoint:a:b,if=x==\"y", 18, 5,
+     "if=: 'x==\"y' is not a condition, as prev_pid==3 (== != < <= > >= &)", NULL},
+    {"tracepoint:a:b,if=x<\"y\"", 18, 5,
+     "if=: 'x<\"y\"' is not a condition, as prev_pid==3 (== != < <= > >= &)", NULL},
+    {"usdt:/bin/x:y", 5, 8, "'/bin/x:y' is not a probe: PATH:PROVIDER:NAME", NULL},
+    {"usdt:/bin/x::z", 5, 9, "'/bin/x::z' is not a probe: PATH:PROVIDER:NAME", NULL},
+    {"bpf:x.c", 4, 3, "'x.c' is not a BPF object: FILE.o", NULL},
+    {"quiet>5ms", 5, 1, "'quiet' needs an event: CATEGORY:NAME of a tracepoint, or a function",
+     "write it as quiet:heartbeat>50ms"},
+    {"softirq:NET_XR>5ms", 8, 6, "'NET_XR' is not the name of a softirq, as NET_RX",
+     "did you mean 'NET_RX'?"},
+    {"socket>5ms,side=unred", 16, 5, "side=: 'unred' is not unread or unsent", "did you mean 'unread'?"},
+    {"socket>5ms,sied=unread", 11, 4, "'socket' has no key 'sied'", "did you mean 'side'?"},
     {"offcpu>20ms,idle=0", 17, 1, "idle=: '0' is not 'yes' or the name of a system call", NULL},
 };
 
@@ -241,14 +305,14 @@ static void test_states(void **state)
         struct trg_spec spec;
 
         parse(taken[i].text, &spec);
-        assert_int_equal(((struct offcpu_options *)spec.options)->states, taken[i].states);
+        assert_int_equal(spec.options->states, taken[i].states);
         trg_spec_free(&spec);
     }
 }
 
 static bool is_idle(const struct trg_spec *spec, const char *name)
 {
-    const struct offcpu_options *o = spec->options;
+    const struct trg_options *o = spec->options;
     int number = trg_syscall_number(name);
 
     assert_true(number >= 0);
@@ -276,10 +340,10 @@ static void test_idle(void **state)
     assert_true(is_idle(&spec, "read") && is_idle(&spec, "recvfrom") && is_idle(&spec, "flock") &&
                 is_idle(&spec, "poll"));
     assert_false(is_idle(&spec, "write"));
-    assert_false(((struct offcpu_options *)spec.options)->count_idle);
+    assert_false(spec.options->count_idle);
     trg_spec_free(&spec);
     parse("offcpu>20ms,idle=yes", &spec);
-    assert_true(((struct offcpu_options *)spec.options)->count_idle);
+    assert_true(spec.options->count_idle);
     trg_spec_free(&spec);
 }
 
@@ -373,32 +437,47 @@ static void assert_documented(const char *text, const char *format, const char *
         fail_msg("docs/triggers.md does not tell of %s", marked);
 }
 
-/* Every kind, key, state, unit and idle system call that the parser knows is told; in the table of keys stand
- * no others. */
+/* A kind's section tells each of its keys and no others in its table. */
+static void assert_keys_documented(const char *text, const struct trg_kind *kind)
+{
+    char head[64], *section, *end;
+    size_t keys = 0;
+
+    snprintf(head, sizeof(head), "\n## %s\n", kind->name);
+    if (!strstr(text, head))
+        fail_msg("docs/triggers.md has no section%s", head);
+    section = strdup(strstr(text, head) + 1);
+    assert_non_null(section);
+    end = strstr(section, "\n## ");
+    if (end)
+        *end = '\0';
+    for (const struct trg_key *key = kind->keys; key->name; key++, keys++)
+        assert_documented(section, "\n| `%s=` |", key->name);
+    for (const char *row = strstr(section, "\n| `"); row; row = strstr(row + 1, "\n| `"))
+        if (strchr(row + 5, '`')[-1] == '=' && keys-- == 0)
+            fail_msg("docs/triggers.md tells of a key that is not there: %.20s", row + 1);
+    assert_documented(section, "%s", kind->example);
+    free(section);
+}
+
+/* Every kind, key, state, unit and idle system call that the parser knows is told. */
 static void test_document_words(void **state)
 {
     static const char *const units[] = {"ns", "us", "ms", "s", "m", "min", "h"};
-    const struct trg_key *key = trg_offcpu_keys;
     char *text = read_document();
     struct trg_spec spec;
     const char *words[8];
-    size_t keys = 0;
 
     (void)state;
     for (size_t i = 0; trg_kinds[i]; i++)
-        assert_documented(text, "\n## %s\n", trg_kinds[i]->name);
-    for (; key->name; key++, keys++)
-        assert_documented(text, "\n| `%s=` |", key->name);
-    for (const char *row = strstr(text, "\n| `"); row; row = strstr(row + 1, "\n| `"))
-        if (strchr(row + 5, '`')[-1] == '=' && keys-- == 0)
-            fail_msg("docs/triggers.md tells of a key that is not there: %.20s", row + 1);
-    for (size_t i = 0, n = trg_offcpu_keys[0].words(words, 8); i < n; i++)
+        assert_keys_documented(text, trg_kinds[i]);
+    for (size_t i = 0, n = trg_state_words(words, 8); i < n; i++)
         assert_documented(text, "`%s`", words[i]);
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
         assert_documented(text, "`%s`", units[i]);
     parse("offcpu>20ms", &spec);
     for (int i = 0; i < OFFCPU_SYSCALLS; i++)
-        if (((struct offcpu_options *)spec.options)->idle[i / 64] >> (i % 64) & 1)
+        if (spec.options->idle[i / 64] >> (i % 64) & 1)
             assert_documented(text, "`%s`", trg_syscall_name(i));
     trg_spec_free(&spec);
     free(text);

@@ -78,6 +78,22 @@ void watch_start(struct watch *w, const char *text, const pid_t *pids, size_t n,
     check(trg_start(w->set, &err), &err);
 }
 
+void watch_start_both(struct watch *w, const char *first, const char *second)
+{
+    struct trg_config config = {.target = &w->target};
+    struct st_error err = {0};
+
+    memset(w, 0, sizeof(*w));
+    check(st_target_set_all(&w->target, NULL, &err), &err);
+    check(trg_add(&w->set, first, &err), &err);
+    check(trg_add(&w->set, second, &err), &err);
+    check(trg_open(w->set, &config, &err), &err);
+    w->cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    for (int cpu = 0; cpu < w->cpus; cpu++)
+        open_ring(w, cpu);
+    check(trg_start(w->set, &err), &err);
+}
+
 static void copy_out(const char *data, uint64_t at, void *to, size_t n)
 {
     size_t size = (size_t)RING_PAGES * 4096, from = at % size, first = n < size - from ? n : size - from;

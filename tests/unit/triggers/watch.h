@@ -49,6 +49,9 @@ bool watch_possible(void);
 void watch_start(struct watch *w, const char *text, const pid_t *pids, size_t n, const char *cgroup,
                  const struct trg_config *more);
 
+/* Two triggers at once, for all processes. */
+void watch_start_both(struct watch *w, const char *first, const char *second);
+
 /* Collects records until there are `enough` or `ms` have passed. Completes ongoing ones (trg_complete). */
 void watch_collect(struct watch *w, size_t enough, int ms);
 
