@@ -137,13 +137,15 @@ int offcpu_scheduled(void *ctx)
 }
 
 /* Woken past the threshold: now the waker's stack is there to be walked. */
-static __noinline void woken_late(void *ctx, struct task_struct *task, st_u32 slot, st_u64 ktime)
+static __noinline void woken_late(void *ctx, struct task_struct *task, st_u32 slot, st_u64 since,
+                                  st_u64 ktime)
 {
     struct pending *p = new_pending(slot);
 
     if (!p)
         return;
     describe_waker(ctx, task, &p->r);
+    about_socket(&p->r, since, ktime);
     p->r.wake_ktime = ktime;
 }
 
@@ -152,7 +154,7 @@ int BPF_PROG(offcpu_waking, struct task_struct *task)
 {
     st_u32 *slot = slot_of(task);
     struct thread *t = thread_at(slot);
-    st_u64 ktime;
+    st_u64 ktime, since;
 
     if (!t || t->off <= RUNNING || !t->state)
         return 0;
@@ -162,7 +164,8 @@ int BPF_PROG(offcpu_waking, struct task_struct *task)
     if ((bpf_jiffies64() - t->off_jiffies + 2) * offcpu.tick_ns * 2 < threshold_ns)
         return 0;
     ktime = bpf_ktime_get_ns();
-    if (ktime - (t->off & ~ONGOING) - t->ktime_offset >= threshold_ns)
-        woken_late(ctx, task, *slot, ktime);
+    since = (t->off & ~ONGOING) + t->ktime_offset;
+    if (ktime - since >= threshold_ns)
+        woken_late(ctx, task, *slot, since, ktime);
     return 0;
 }

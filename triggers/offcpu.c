@@ -96,13 +96,16 @@ static int size_maps(struct offcpu_bpf *bpf, const struct trg_config *config, st
 /* To measure needs the switches only. */
 static void choose_programs(struct offcpu_bpf *bpf, bool measure_only, bool early)
 {
-    struct bpf_program *firing[] = {
-        bpf->progs.offcpu_waking,  bpf->progs.st_softirq_raise, bpf->progs.st_softirq_entry,
-        bpf->progs.st_timer_entry, bpf->progs.st_timer_exit,    bpf->progs.st_irq_entry,
-        bpf->progs.st_irq_exit,    bpf->progs.st_output,        bpf->progs.offcpu_look_at};
+    struct bpf_program *firing[] = {bpf->progs.offcpu_waking,    bpf->progs.st_softirq_raise,
+                                    bpf->progs.st_softirq_entry, bpf->progs.st_timer_entry,
+                                    bpf->progs.st_timer_exit,    bpf->progs.st_irq_entry,
+                                    bpf->progs.st_irq_exit,      bpf->progs.st_output,
+                                    bpf->progs.offcpu_look_at,   bpf->progs.st_data_ready};
 
     for (size_t i = 0; measure_only && i < sizeof(firing) / sizeof(firing[0]); i++)
         bpf_program__set_autoload(firing[i], false);
+    if (libbpf_find_vmlinux_btf_id("sk_data_ready", BPF_TRACE_RAW_TP) <= 0) /* from 6.3 */
+        bpf_program__set_autoload(bpf->progs.st_data_ready, false);
     bpf_program__set_autoload(bpf->progs.offcpu_scheduled, early && !measure_only);
     bpf_program__set_autoattach(bpf->progs.offcpu_adopt, false);
     bpf_program__set_autoattach(bpf->progs.offcpu_look_at, false);

@@ -2,6 +2,7 @@
 #include "triggers/trigger.h"
 #include "base/safetext.h"
 #include "base/vec.h"
+#include "triggers/attrs.h"
 #include "triggers/histogram.h"
 #include "triggers/kind.h"
 #include "triggers/parse.h"
@@ -184,6 +185,7 @@ void trg_complete(struct trg_set *set, struct st_stall_record *record)
 
     if (one && one->state && one->spec.kind->record_kind == record->kind)
         one->spec.kind->complete(one->state, record);
+    trg_add_attrs(record);
 }
 
 void trg_describe(const struct trg_set *set, const struct st_stall_record *record, trg_ksym_fn *name,

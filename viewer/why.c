@@ -56,7 +56,8 @@ static int read_numbers(sqlite3 *db, const char *sql, int64_t *numbers, struct s
 }
 
 struct stall {
-    int64_t thread_id, start, end, duration, kernel_stack, user_stack, waker_stack, waker_thread, wake;
+    int64_t thread_id, start, end, duration, middle, kernel_stack, user_stack, waker_stack, waker_thread,
+        wake;
 
     bool ongoing;
 };
@@ -75,6 +76,7 @@ static void print_head(sqlite3_stmt *stmt, FILE *out, struct stall *s)
                         .waker_thread = sqlite3_column_int64(stmt, 15),
                         .wake = sqlite3_column_int64(stmt, 16)};
     s->end = s->ongoing ? s->start + s->duration : sqlite3_column_int64(stmt, 2);
+    s->middle = s->start + s->duration / 2;
     fprintf(out, "%s\n", safe_column(stmt, 4, a, sizeof(a)));
     fprintf(out, "  trigger   %s (threshold %s)\n", safe_column(stmt, 5, a, sizeof(a)),
             st_format_duration(sqlite3_column_int64(stmt, 6), threshold, sizeof(threshold)));
@@ -161,7 +163,7 @@ static int print_path(sqlite3 *db, const char *title, const char *sql, int64_t a
 
 static int print_paths(sqlite3 *db, const struct stall *s, FILE *out, struct st_error *err)
 {
-    int rc = print_path(db, "in", open_calls_sql, s->thread_id, s->start, out, err);
+    int rc = print_path(db, "in", open_calls_sql, s->thread_id, s->middle, out, err);
 
     if (rc == 0)
         rc = print_path(db, "in", frames_sql, s->user_stack, 0, out, err);
