@@ -245,9 +245,13 @@ static void list_triggers(const struct arm *arm, char *text, size_t size)
     size_t at = 0;
 
     text[0] = '\0';
-    for (size_t i = 0; i < trg_count(arm->options.triggers) && at < size; i++)
-        at += (size_t)snprintf(text + at, size - at, "%s%s", i ? " or " : "",
-                               trg_text(arm->options.triggers, i));
+    for (size_t i = 0; i < trg_count(arm->options.triggers) && at < size; i++) {
+        const char *hook = trg_hook(arm->options.triggers, i);
+
+        at += (size_t)snprintf(text + at, size - at, "%s%s%s%s%s", i ? " or " : "",
+                               trg_text(arm->options.triggers, i), hook ? " (by " : "", hook ? hook : "",
+                               hook ? ")" : "");
+    }
 }
 
 static int announce(struct arm *arm, struct st_error *err)

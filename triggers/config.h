@@ -29,12 +29,24 @@ enum offcpu_state {
     OFFCPU_ANY = 7,
 };
 
+/* Which data in a socket count. */
+enum socket_side {
+    SOCKET_UNREAD = 1,
+    SOCKET_UNSENT = 2,
+    SOCKET_BOTH = 3,
+};
+
 #define OFFCPU_SYSCALLS 512 /* bits in a set of system calls */
 
-struct offcpu_config {
-    st_u64 idle[OFFCPU_SYSCALLS / 64]; /* waits for work, by x86-64 system call number */
+/* Waits for work, by system call number. */
+struct idle_config {
+    st_u64 calls[OFFCPU_SYSCALLS / 64];
 
-    st_u64 idle32[OFFCPU_SYSCALLS / 64]; /* the same for 32-bit (i386) calls */
+    st_u64 calls32[OFFCPU_SYSCALLS / 64]; /* of i386 */
+};
+
+struct offcpu_config {
+    struct idle_config idle;
 
     st_u32 states; /* enum offcpu_state: which count */
 
@@ -66,8 +78,8 @@ struct hist {
     st_u64 worst;
 };
 
-/* What the program offcpu_look_at tells of a thread that is still off its CPU. */
-struct offcpu_look {
+/* What a program tells of a thread whose stall goes on. */
+struct thread_look {
     st_u64 seq;
 
     st_u64 ip, sp, bp; /* user registers */

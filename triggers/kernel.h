@@ -76,10 +76,16 @@ struct sched_info {
     unsigned long long run_delay;
 
     unsigned long long last_arrival; /* the run queue's clock when the task got its CPU */
+
+    unsigned long long last_queued; /* when it began to wait for one; 0: it does not */
 };
+
+struct task_struct;
 
 struct rq {
     st_u64 clock;
+
+    struct task_struct *curr;
 };
 
 struct cfs_rq {
@@ -115,7 +121,7 @@ struct task_struct {
 };
 
 struct pt_regs {
-    unsigned long r10, r9, r8, cx, bx, dx, si, di, bp, orig_ax, ip, sp;
+    unsigned long r10, r9, r8, ax, cx, bx, dx, si, di, bp, orig_ax, ip, sp;
 };
 
 struct irqaction {

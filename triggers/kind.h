@@ -3,6 +3,7 @@
 #define ST_TRIGGERS_KIND_H
 
 #include "triggers/config.h"
+#include "triggers/options.h"
 #include "triggers/trigger.h"
 
 struct trg_state; /* each kind has its own */
@@ -12,12 +13,23 @@ struct trg_key {
 
     const char *expects; /* "blocked, sleeping or preempted" */
 
-    bool list; /* KEY=A+B, or KEY=A,B */
+    const char *separator; /* KEY=A+B, or KEY=A,B; "&&": KEY=A&&B; NULL: one value */
 
-    /* Takes one word into the kind's options. False: it does not know the word. */
-    bool (*set)(void *options, const char *word);
+    /* Takes one word into the options. False: it does not know the word. */
+    bool (*set)(struct trg_options *options, const char *word);
 
     /* The words that `set` knows, for "did you mean"; at most `room`. Returns how many. */
+    size_t (*words)(const char **out, size_t room);
+};
+
+/* KIND:WHAT */
+struct trg_name {
+    bool needed;
+
+    const char *expects; /* "the name of a system call" */
+
+    bool (*set)(struct trg_options *options, const char *word); /* as trg_key.set */
+
     size_t (*words)(const char **out, size_t room);
 };
 
@@ -26,11 +38,11 @@ struct trg_spec {
 
     char *text; /* as written */
 
-    uint64_t threshold_ns;
+    uint64_t threshold_ns; /* 0: the kind takes none */
 
     bool worst; /* ">worst" */
 
-    void *options; /* kind->options_size bytes */
+    struct trg_options *options;
 };
 
 struct trg_open {
@@ -50,11 +62,11 @@ struct trg_kind {
 
     const char *measures; /* "time off the CPU": heads the histogram */
 
-    size_t options_size;
+    const struct trg_name *takes; /* NULL: no WHAT */
+
+    bool hits; /* each hit fires: no threshold */
 
     const struct trg_key *keys;
-
-    void (*defaults)(void *options);
 
     /* As the functions of trigger.h with the same names; `open` leaves nothing behind on error. */
     int (*open)(const struct trg_open *how, struct trg_state **state, struct st_error *err);
@@ -69,6 +81,9 @@ struct trg_kind {
     uint64_t (*lost)(struct trg_state *state);
     void (*close)(struct trg_state *state);
 
+    /* By what it sees, for the armed line: "uprobe". NULL, or NULL returned: there is one way only. */
+    const char *(*hook)(struct trg_state *state);
+
     /* "off-CPU 40.2 ms in recvfrom, woken by ...": what follows the thread's name. */
     void (*describe)(const struct st_stall_record *record, trg_ksym_fn *name, void *ctx, char *text,
                      size_t size);
@@ -78,5 +93,9 @@ struct trg_kind {
 extern const struct trg_kind *const trg_kinds[];
 
 extern const struct trg_kind trg_offcpu;
+extern const struct trg_kind trg_syscall;
+extern const struct trg_kind trg_runq;
+extern const struct trg_kind trg_func;
+extern const struct trg_kind trg_call;
 
 #endif

@@ -1,4 +1,4 @@
 /* The kinds of triggers. */
 #include "triggers/kind.h"
 
-const struct trg_kind *const trg_kinds[] = {&trg_offcpu, NULL};
+const struct trg_kind *const trg_kinds[] = {&trg_offcpu, &trg_syscall, &trg_runq, &trg_func, &trg_call, NULL};

@@ -7,34 +7,6 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-static __always_inline st_u32 log2_of(st_u64 v)
-{
-    st_u32 n = 0;
-
-#pragma unroll
-    for (st_u32 step = 32; step; step /= 2)
-        if (v >> step) {
-            v >>= step;
-            n += step;
-        }
-    return n;
-}
-
-static __always_inline void measure(st_u64 took)
-{
-    st_u32 zero = 0, power, step;
-    struct hist *h = bpf_map_lookup_elem(&hist, &zero);
-
-    if (!h)
-        return;
-    power = log2_of(took);
-    step = (power >= 3 ? took >> (power - 3) : took << (3 - power)) & (HIST_STEPS - 1);
-    h->bucket[(power * HIST_STEPS + step) & (HIST_BUCKETS - 1)]++;
-    h->sum += took;
-    if (took > h->worst)
-        h->worst = took;
-}
-
 /* The thread is back since `now` (by the switch clock). */
 static __always_inline void ended(struct thread *t, st_u32 slot, struct task_struct *task, st_u64 now)
 {

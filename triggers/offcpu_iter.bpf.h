@@ -2,6 +2,7 @@
 #ifndef ST_TRIGGERS_OFFCPU_ITER_BPF_H
 #define ST_TRIGGERS_OFFCPU_ITER_BPF_H
 
+#include "triggers/look.bpf.h"
 #include "triggers/offcpu_counts.bpf.h"
 #include "triggers/offcpu_timer.bpf.h"
 
@@ -50,36 +51,20 @@ int offcpu_adopt(struct bpf_iter__task *ctx)
     return 0;
 }
 
-struct {
-    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-    __uint(max_entries, 1);
-    __type(key, st_u32);
-    __type(value, struct offcpu_look);
-} look SEC(".maps");
-
 /* What is to be known of a thread whose stall was told as ongoing and still goes on. */
 SEC("iter/task")
 int offcpu_look_at(struct bpf_iter__task *ctx)
 {
     struct task_struct *task = ctx->task;
-    struct offcpu_look *l;
-    struct pt_regs *regs;
+    struct thread_look *l;
     struct thread *t;
     st_u32 zero = 0;
-    long bytes;
 
     t = task ? thread_at(bpf_task_storage_get(&slots, task, NULL, 0)) : NULL;
     l = bpf_map_lookup_elem(&look, &zero);
     if (!t || !l || !(t->off & ONGOING))
         return 0;
-    regs = user_registers(task);
-    l->ip = regs->ip;
-    l->sp = regs->sp;
-    l->bp = regs->bp;
-    l->compat = !!(t->flags & ST_STALL_COMPAT);
-    copy_args(l->args, regs, l->compat);
-    bytes = bpf_get_task_stack(task, l->kstack, sizeof(l->kstack), 0);
-    l->kstack_n = bytes > 0 ? bytes / sizeof(l->kstack[0]) : 0;
+    look_at_thread(l, task, t->flags & ST_STALL_COMPAT);
     l->seq = *(volatile st_u64 *)&t->off & ONGOING ? t->seq : 0;
     bpf_seq_write(ctx->meta->seq, l, sizeof(*l));
     return 0;

@@ -3,6 +3,7 @@
 #define ST_TRIGGERS_OFFCPU_RECORD_BPF_H
 
 #include "triggers/about.bpf.h"
+#include "triggers/look.bpf.h"
 #include "triggers/offcpu_thread.bpf.h"
 
 static __always_inline void base_record(struct st_stall_record *r, struct thread *t, st_u32 flags)
@@ -21,23 +22,6 @@ static __always_inline void base_record(struct st_stall_record *r, struct thread
         __builtin_memcpy(r->next_comm, t->next_comm, sizeof(r->next_comm));
 }
 
-static __always_inline void name_thread(struct st_stall_record *r, struct task_struct *task)
-{
-    r->pid = BPF_CORE_READ(task, tgid);
-    r->tid = BPF_CORE_READ(task, pid);
-    bpf_core_read(r->comm, sizeof(r->comm), &task->comm);
-}
-
-static __always_inline void copy_args(st_u64 *args, struct pt_regs *regs, bool compat)
-{
-    args[0] = compat ? regs->bx : regs->di;
-    args[1] = compat ? regs->cx : regs->si;
-    args[2] = regs->dx;
-    args[3] = compat ? regs->si : regs->r10;
-    args[4] = compat ? regs->di : regs->r8;
-    args[5] = compat ? regs->bp : regs->r9;
-}
-
 /* The thread's registers in user space, as they are on its kernel stack. */
 static __always_inline void copy_user_registers(struct pending *p, struct task_struct *task)
 {
@@ -52,11 +36,6 @@ static __always_inline void copy_user_registers(struct pending *p, struct task_s
     p->bp = regs->bp;
     if (p->r.syscall >= 0 && p->r.syscall == (st_s32)regs->orig_ax)
         copy_args(p->r.syscall_args, regs, p->r.flags & ST_STALL_COMPAT);
-}
-
-static __always_inline bool fires(st_u64 ktime)
-{
-    return ktime >= hold_until_ktime;
 }
 
 /* `took` is by the switch clock; a stall that was told keeps the start that was told. */
@@ -127,26 +106,6 @@ static __always_inline void flush(struct thread *t, st_u32 slot)
 {
     if (t->emit && __sync_lock_test_and_set(&t->emit, 0))
         finish_record(t, slot);
-}
-
-static __always_inline struct pending *cleared_scratch(void)
-{
-    st_u32 zero = 0;
-    struct pending *p = bpf_map_lookup_elem(&scratch, &zero);
-
-    if (p)
-        bpf_probe_read_kernel(p, sizeof(*p), no_record);
-    return p;
-}
-
-static __always_inline struct pending *new_pending(st_u32 slot)
-{
-    struct pending *p = bpf_map_lookup_elem(&pending, &slot);
-
-    if (p)
-        return p;
-    bpf_map_update_elem(&pending, &slot, (void *)no_record, BPF_ANY);
-    return bpf_map_lookup_elem(&pending, &slot);
 }
 
 #endif

@@ -59,6 +59,8 @@ struct thread {
 
 #include "triggers/context.bpf.h"
 #include "triggers/follow.bpf.h"
+#include "triggers/measure.bpf.h"
+#include "triggers/member.bpf.h"
 #include "triggers/output.bpf.h"
 
 const volatile struct offcpu_config offcpu;
@@ -67,19 +69,8 @@ const volatile struct offcpu_config offcpu;
 const volatile st_u32 make_timers_anywhere;
 
 st_u64 threshold_ns;
-st_u64 hold_until_ktime; /* nothing fires before */
-st_u32 without_timer;    /* threads for whose timer the kernel had no memory yet */
-st_u32 broken_places;    /* this kernel's per-CPU section is not as BTF tells */
-
-/* Zeros (an array of bytes: the skeleton does not know struct pending). */
-const char no_record[sizeof(struct pending)] __attribute__((aligned(8))) = {0};
-
-struct {
-    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-    __uint(max_entries, 1);
-    __type(key, st_u32);
-    __type(value, struct hist);
-} hist SEC(".maps");
+st_u32 without_timer; /* threads for whose timer the kernel had no memory yet */
+st_u32 broken_places; /* this kernel's per-CPU section is not as BTF tells */
 
 /* The run queue's clock (sched_clock, ns) is up to date at sched_switch and costs three loads;
  * bpf_ktime_get_ns() reads the clock source: more than the rest of the program. */

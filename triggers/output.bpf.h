@@ -46,6 +46,12 @@ enum {
 
 st_u64 lost_records; /* not written */
 st_u64 last_seq;
+st_u64 hold_until_ktime; /* nothing fires before */
+
+static __always_inline bool fires(st_u64 ktime)
+{
+    return ktime >= hold_until_ktime;
+}
 
 SEC("tp_btf/bpf_trace_printk")
 int BPF_PROG(st_output)
@@ -67,6 +73,29 @@ int BPF_PROG(st_output)
     if (bpf_perf_event_output(ctx, &events, BPF_F_CURRENT_CPU, &p->r, sizeof(p->r)))
         __sync_fetch_and_add(&lost_records, 1);
     return 0;
+}
+
+/* Zeros (an array of bytes: the skeleton does not know struct pending). */
+const char no_record[sizeof(struct pending)] __attribute__((aligned(8))) = {0};
+
+static __always_inline struct pending *cleared_scratch(void)
+{
+    st_u32 zero = 0;
+    struct pending *p = bpf_map_lookup_elem(&scratch, &zero);
+
+    if (p)
+        bpf_probe_read_kernel(p, sizeof(*p), no_record);
+    return p;
+}
+
+static __always_inline struct pending *new_pending(st_u32 slot)
+{
+    struct pending *p = bpf_map_lookup_elem(&pending, &slot);
+
+    if (p)
+        return p;
+    bpf_map_update_elem(&pending, &slot, (void *)no_record, BPF_ANY);
+    return bpf_map_lookup_elem(&pending, &slot);
 }
 
 /* Stops a trace that waits for it. */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define SHOWN_TEXT  160 /* bytes of a trigger that a message shows */
-#define WORD_MAX    64
+#define WORD_MAX    256
 #define WORDS_MAX   600
 #define LONGEST_NS  (24 * 3600 * 1000000000ull)
 #define LONGEST_TXT "24h"
@@ -143,6 +143,38 @@ static int parse_kind(struct parser *p, const char **at)
     return 0;
 }
 
+/* ---- names ---- */
+
+static int no_name(struct parser *p, struct span here)
+{
+    reject(p, here, "'%s' needs %s", p->spec->kind->name, p->spec->kind->takes->expects);
+    st_hint(p->err, "write it as %s", p->spec->kind->example);
+    return ST_EUSAGE;
+}
+
+static int parse_name(struct parser *p, const char **at)
+{
+    const struct trg_name *takes = p->spec->kind->takes;
+    struct span word = {*at + 1, 0};
+    const char *words[WORDS_MAX];
+    char buf[WORD_MAX];
+
+    if (!takes || (!takes->needed && **at != ':'))
+        return 0;
+    if (**at != ':')
+        return no_name(p, (struct span){*at, **at ? 1 : 0});
+    word.len = strcspn(word.at, ">,");
+    if (!word.len)
+        return no_name(p, word);
+    *at = word.at + word.len;
+    if (strcspn(word.at, " \t") < word.len)
+        return reject(p, (struct span){word.at + strcspn(word.at, " \t"), 1}, "no spaces in a trigger");
+    if (word.len < WORD_MAX && word.len < TRG_NAME && takes->set(p->spec->options, word_of(word, buf)))
+        return 0;
+    reject(p, word, "'%s' is not %s", word_of(word, buf), takes->expects);
+    return suggest(p, word, words, takes->words(words, WORDS_MAX));
+}
+
 /* ---- thresholds ---- */
 
 static int no_threshold(struct parser *p, const char *at)
@@ -162,6 +194,23 @@ static int no_threshold(struct parser *p, const char *at)
         reject(p, here, "'%s' needs a threshold", kind->name);
     }
     st_hint(p->err, "write it as %s", kind->example);
+    return ST_EUSAGE;
+}
+
+/* A kind whose every hit fires. */
+static int unwanted_threshold(struct parser *p, const char *at)
+{
+    struct span here = {at, strcspn(at, ",")};
+
+    if (!*at || *at == ',')
+        return 0;
+    if (*at == '>')
+        reject(p, here, "'%s' takes no threshold: each hit fires", p->spec->kind->name);
+    else if (*at == ' ' || *at == '\t')
+        reject(p, (struct span){at, strspn(at, " \t")}, "no spaces in a trigger");
+    else
+        reject(p, here, "':' and a name must follow '%s'", p->spec->kind->name);
+    st_hint(p->err, "write it as %s", p->spec->kind->example);
     return ST_EUSAGE;
 }
 
@@ -211,6 +260,12 @@ static int parse_threshold(struct parser *p, const char **at)
     struct span value;
     char buf[WORD_MAX];
 
+    if (p->spec->kind->hits) {
+        int rc = unwanted_threshold(p, *at);
+
+        *at += strcspn(*at, ",");
+        return rc;
+    }
     if (**at != '>')
         return no_threshold(p, *at);
     value.at = *at + 1;
@@ -269,6 +324,8 @@ static int parse_word(struct parser *p, const struct trg_key *key, struct span w
     if (word.len < WORD_MAX && key->set(p->spec->options, word_of(word, buf)))
         return 0;
     reject(p, word, "%s=: '%s' is not %s", key->name, word_of(word, buf), key->expects);
+    if (key->separator && *key->separator == '&' && word.len > strcspn(word.at, "=!<>&")) /* its left side */
+        word.len = strcspn(word.at, "=!<>&");
     return suggest(p, word, words, key->words(words, WORDS_MAX));
 }
 
@@ -279,13 +336,15 @@ static int parse_words(struct parser *p, const struct trg_key *key, struct span 
     int rc = 0;
 
     for (;;) {
-        const char *plus = key->list ? memchr(word.at, '+', (size_t)(end - word.at)) : NULL;
+        size_t left = (size_t)(end - word.at);
+        const char *next =
+            key->separator ? memmem(word.at, left, key->separator, strlen(key->separator)) : NULL;
 
-        word.len = (size_t)((plus ? plus : end) - word.at);
+        word.len = next ? (size_t)(next - word.at) : left;
         rc = parse_word(p, key, word);
-        if (rc || !plus)
+        if (rc || !next)
             return rc;
-        word.at = plus + 1;
+        word.at = next + strlen(key->separator);
     }
 }
 
@@ -297,7 +356,7 @@ static int parse_item(struct parser *p, struct span item, const struct trg_key *
     const struct trg_key *key = find_key(p, name);
     uint64_t bit;
 
-    if (!equals && item.len && !key && *last && (*last)->list)
+    if (!equals && item.len && !key && *last && (*last)->separator)
         return parse_words(p, *last, item);
     if (!key)
         return unknown_key(p, name);
@@ -333,10 +392,10 @@ static int make_options(struct parser *p)
     struct trg_spec *spec = p->spec;
 
     spec->text = strdup(p->text);
-    spec->options = calloc(1, spec->kind->options_size);
+    spec->options = calloc(1, sizeof(*spec->options));
     if (!spec->text || !spec->options)
         return st_nomem(p->err, "a trigger");
-    spec->kind->defaults(spec->options);
+    trg_default_options(spec->options);
     return 0;
 }
 
@@ -351,6 +410,8 @@ int trg_parse(const char *text, struct trg_spec *spec, struct st_error *err)
     rc = parse_kind(&p, &at);
     if (!rc)
         rc = make_options(&p);
+    if (!rc)
+        rc = parse_name(&p, &at);
     if (!rc)
         rc = parse_threshold(&p, &at);
     if (!rc)

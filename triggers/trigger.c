@@ -104,6 +104,13 @@ int trg_set_output(struct trg_set *set, int cpu, int fd, struct st_error *err)
     return rc;
 }
 
+const char *trg_hook(const struct trg_set *set, size_t i)
+{
+    const struct trg_one *one = &set->each.at[i];
+
+    return one->state && one->spec.kind->hook ? one->spec.kind->hook(one->state) : NULL;
+}
+
 static uint64_t monotonic_ns(void)
 {
     struct timespec now;

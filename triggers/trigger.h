@@ -50,6 +50,10 @@ int trg_set_output(struct trg_set *set, int cpu, int fd, struct st_error *err);
 /* Attaches the programs: live when it returns. */
 int trg_start(struct trg_set *set, struct st_error *err);
 
+/* By what trigger i, started, sees its events, where there are several ways ("uprobe", "fentry"); NULL: there
+ * is one. */
+const char *trg_hook(const struct trg_set *set, size_t i);
+
 /* Looks at a raw payload that came out of the rings. Returns 1 and sets *record (into `raw`, checked for size
  * and version) when it is a stall record, 0 when it is something else, ST_EBADFILE when it is broken. Whether
  * it fires: record->flags & ST_STALL_FIRED. */

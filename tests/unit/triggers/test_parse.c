@@ -1,6 +1,5 @@
 /* The trigger language: what is taken, and how each refusal points at its place. */
 #include "triggers/kind.h"
-#include "triggers/offcpu.h"
 #include "triggers/parse.h"
 #include "triggers/syscalls.h"
 
@@ -11,6 +10,8 @@
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define KINDS "offcpu, syscall, runq, func, call"
 
 struct rejected {
     const char *text;
@@ -26,22 +27,23 @@ struct rejected {
 
 static const struct rejected rejected[] = {
     /* kinds */
-    {"", 0, 1, "a trigger begins with its kind (offcpu)", NULL},
-    {">20ms", 0, 1, "a trigger begins with its kind (offcpu)", NULL},
-    {",state=blocked", 0, 1, "a trigger begins with its kind (offcpu)", NULL},
-    {":x>20ms", 0, 1, "a trigger begins with its kind (offcpu)", NULL},
-    {" offcpu>20ms", 0, 1, "a trigger begins with its kind (offcpu)", NULL},
-    {"ofcpu>20ms", 0, 5, "unknown kind of trigger 'ofcpu' (there is: offcpu)", "did you mean 'offcpu'?"},
-    {"offcup>20ms", 0, 6, "unknown kind of trigger 'offcup' (there is: offcpu)", "did you mean 'offcpu'?"},
-    {"OFFCPU>20ms", 0, 6, "unknown kind of trigger 'OFFCPU' (there is: offcpu)", "did you mean 'offcpu'?"},
-    {"off-cpu>20ms", 0, 7, "unknown kind of trigger 'off-cpu' (there is: offcpu)", "did you mean 'offcpu'?"},
-    {"offcpuu", 0, 7, "unknown kind of trigger 'offcpuu' (there is: offcpu)", "did you mean 'offcpu'?"},
-    {"offcp", 0, 5, "unknown kind of trigger 'offcp' (there is: offcpu)", "did you mean 'offcpu'?"},
-    {"20ms", 0, 4, "unknown kind of trigger '20ms' (there is: offcpu)", NULL},
-    {"latency>20ms", 0, 7, "unknown kind of trigger 'latency' (there is: offcpu)", NULL},
-    {"sleep>1s,state=blocked", 0, 5, "unknown kind of trigger 'sleep' (there is: offcpu)", NULL},
-    {"\x1b[31moffcpu>20ms", 0, 14, "unknown kind of trigger '\\x1b[31moffcpu' (there is: offcpu)", NULL},
-    {"\xc3\xa4>1s", 0, 1, "unknown kind of trigger '\xc3\xa4' (there is: offcpu)", NULL},
+    {"", 0, 1, "a trigger begins with its kind (" KINDS ")", NULL},
+    {">20ms", 0, 1, "a trigger begins with its kind (" KINDS ")", NULL},
+    {",state=blocked", 0, 1, "a trigger begins with its kind (" KINDS ")", NULL},
+    {":x>20ms", 0, 1, "a trigger begins with its kind (" KINDS ")", NULL},
+    {" offcpu>20ms", 0, 1, "a trigger begins with its kind (" KINDS ")", NULL},
+    {"ofcpu>20ms", 0, 5, "unknown kind of trigger 'ofcpu' (there is: " KINDS ")", "did you mean 'offcpu'?"},
+    {"offcup>20ms", 0, 6, "unknown kind of trigger 'offcup' (there is: " KINDS ")", "did you mean 'offcpu'?"},
+    {"OFFCPU>20ms", 0, 6, "unknown kind of trigger 'OFFCPU' (there is: " KINDS ")", "did you mean 'offcpu'?"},
+    {"off-cpu>20ms", 0, 7, "unknown kind of trigger 'off-cpu' (there is: " KINDS ")",
+     "did you mean 'offcpu'?"},
+    {"offcpuu", 0, 7, "unknown kind of trigger 'offcpuu' (there is: " KINDS ")", "did you mean 'offcpu'?"},
+    {"offcp", 0, 5, "unknown kind of trigger 'offcp' (there is: " KINDS ")", "did you mean 'offcpu'?"},
+    {"20ms", 0, 4, "unknown kind of trigger '20ms' (there is: " KINDS ")", NULL},
+    {"latency>20ms", 0, 7, "unknown kind of trigger 'latency' (there is: " KINDS ")", NULL},
+    {"sleep>1s,state=blocked", 0, 5, "unknown kind of trigger 'sleep' (there is: " KINDS ")", NULL},
+    {"\x1b[31moffcpu>20ms", 0, 14, "unknown kind of trigger '\\x1b[31moffcpu' (there is: " KINDS ")", NULL},
+    {"\xc3\xa4>1s", 0, 1, "unknown kind of trigger '\xc3\xa4' (there is: " KINDS ")", NULL},
     /* no threshold */
     {"offcpu", 6, 1, "'offcpu' needs a threshold", "write it as offcpu>20ms"},
     {"offcpu,state=blocked", 6, 1, "'offcpu' needs a threshold", "write it as offcpu>20ms"},
@@ -241,14 +243,14 @@ static void test_states(void **state)
         struct trg_spec spec;
 
         parse(taken[i].text, &spec);
-        assert_int_equal(((struct offcpu_options *)spec.options)->states, taken[i].states);
+        assert_int_equal(spec.options->states, taken[i].states);
         trg_spec_free(&spec);
     }
 }
 
 static bool is_idle(const struct trg_spec *spec, const char *name)
 {
-    const struct offcpu_options *o = spec->options;
+    const struct trg_options *o = spec->options;
     int number = trg_syscall_number(name);
 
     assert_true(number >= 0);
@@ -276,10 +278,10 @@ static void test_idle(void **state)
     assert_true(is_idle(&spec, "read") && is_idle(&spec, "recvfrom") && is_idle(&spec, "flock") &&
                 is_idle(&spec, "poll"));
     assert_false(is_idle(&spec, "write"));
-    assert_false(((struct offcpu_options *)spec.options)->count_idle);
+    assert_false(spec.options->count_idle);
     trg_spec_free(&spec);
     parse("offcpu>20ms,idle=yes", &spec);
-    assert_true(((struct offcpu_options *)spec.options)->count_idle);
+    assert_true(spec.options->count_idle);
     trg_spec_free(&spec);
 }
 
@@ -373,32 +375,47 @@ static void assert_documented(const char *text, const char *format, const char *
         fail_msg("docs/triggers.md does not tell of %s", marked);
 }
 
-/* Every kind, key, state, unit and idle system call that the parser knows is told; in the table of keys stand
- * no others. */
+/* A kind's section tells each of its keys and no others in its table. */
+static void assert_keys_documented(const char *text, const struct trg_kind *kind)
+{
+    char head[64], *section, *end;
+    size_t keys = 0;
+
+    snprintf(head, sizeof(head), "\n## %s\n", kind->name);
+    if (!strstr(text, head))
+        fail_msg("docs/triggers.md has no section%s", head);
+    section = strdup(strstr(text, head) + 1);
+    assert_non_null(section);
+    end = strstr(section, "\n## ");
+    if (end)
+        *end = '\0';
+    for (const struct trg_key *key = kind->keys; key->name; key++, keys++)
+        assert_documented(section, "\n| `%s=` |", key->name);
+    for (const char *row = strstr(section, "\n| `"); row; row = strstr(row + 1, "\n| `"))
+        if (strchr(row + 5, '`')[-1] == '=' && keys-- == 0)
+            fail_msg("docs/triggers.md tells of a key that is not there: %.20s", row + 1);
+    assert_documented(section, "%s", kind->example);
+    free(section);
+}
+
+/* Every kind, key, state, unit and idle system call that the parser knows is told. */
 static void test_document_words(void **state)
 {
     static const char *const units[] = {"ns", "us", "ms", "s", "m", "min", "h"};
-    const struct trg_key *key = trg_offcpu_keys;
     char *text = read_document();
     struct trg_spec spec;
     const char *words[8];
-    size_t keys = 0;
 
     (void)state;
     for (size_t i = 0; trg_kinds[i]; i++)
-        assert_documented(text, "\n## %s\n", trg_kinds[i]->name);
-    for (; key->name; key++, keys++)
-        assert_documented(text, "\n| `%s=` |", key->name);
-    for (const char *row = strstr(text, "\n| `"); row; row = strstr(row + 1, "\n| `"))
-        if (strchr(row + 5, '`')[-1] == '=' && keys-- == 0)
-            fail_msg("docs/triggers.md tells of a key that is not there: %.20s", row + 1);
-    for (size_t i = 0, n = trg_offcpu_keys[0].words(words, 8); i < n; i++)
+        assert_keys_documented(text, trg_kinds[i]);
+    for (size_t i = 0, n = trg_state_words(words, 8); i < n; i++)
         assert_documented(text, "`%s`", words[i]);
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
         assert_documented(text, "`%s`", units[i]);
     parse("offcpu>20ms", &spec);
     for (int i = 0; i < OFFCPU_SYSCALLS; i++)
-        if (((struct offcpu_options *)spec.options)->idle[i / 64] >> (i % 64) & 1)
+        if (spec.options->idle[i / 64] >> (i % 64) & 1)
             assert_documented(text, "`%s`", trg_syscall_name(i));
     trg_spec_free(&spec);
     free(text);

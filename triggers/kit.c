@@ -1,0 +1,361 @@
+/* The BPF objects of all kinds: loaded, told whom to follow, attached, read. */
+#include "triggers/kit.h"
+#include "base/log.h"
+#include "triggers/places.h"
+#include "triggers/privilege.h"
+#include "triggers/ustack.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SLOTS_FEW  32768 /* threads at once, of some processes */
+#define SLOTS_MANY 65536 /* of the machine */
+
+/* ---- open ---- */
+
+static const char *kind_name(const struct trg_state *s)
+{
+    return s->how.spec->kind->name;
+}
+
+static int failed(const struct trg_state *s, int rc, const char *what, struct st_error *err)
+{
+    char text[128];
+
+    snprintf(text, sizeof(text), "%s '%s'", what, kind_name(s));
+    return trg_bpf_failed(rc, text, err);
+}
+
+int trg_kit_no_skeleton(struct trg_state *s, struct st_error *err)
+{
+    return failed(s, -errno, "cannot open the BPF programs of", err);
+}
+
+static void configure_follow(struct follow_config *follow, const struct trg_config *config)
+{
+    switch (config->target->kind) {
+    case ST_TARGET_ALL:
+        follow->mode = FOLLOW_ALL;
+        break;
+    case ST_TARGET_CGROUP:
+        follow->mode = FOLLOW_CGROUP;
+        break;
+    default:
+        follow->mode = FOLLOW_PIDS;
+    }
+    follow->self = (uint32_t)getpid();
+    follow->cgroup = config->target->cgroup_id;
+    follow->newborn = config->target->kind == ST_TARGET_COMMAND;
+}
+
+static int configure_places(struct trg_vars *v, struct st_error *err)
+{
+    struct trg_places places;
+    int rc = trg_find_places(&places, err);
+
+    if (rc)
+        return rc;
+    *v->preempt_count_place = places.preempt_count;
+    *v->current_task_place = places.current_task;
+    *v->wake_up_start = places.wake_up;
+    *v->wake_up_end = places.wake_up_end;
+    return 0;
+}
+
+static void configure_span(struct trg_state *s)
+{
+    const struct trg_spec *spec = s->how.spec;
+
+    if (!s->span)
+        return;
+    s->span->kind = spec->kind->record_kind;
+    s->span->trigger = s->how.trigger;
+    s->span->measure_only = s->how.config->measure_only;
+    s->span->worst = spec->worst;
+    s->span->count_idle = spec->options->count_idle;
+    memcpy(s->span->idle.calls, spec->options->idle, sizeof(spec->options->idle));
+    memcpy(s->span->idle.calls32, spec->options->idle32, sizeof(spec->options->idle32));
+    s->span->filter = spec->options->filter;
+}
+
+static int size_maps(struct trg_state *s, struct st_error *err)
+{
+    enum st_target_kind target = s->how.config->target->kind;
+    uint32_t slots = target == ST_TARGET_ALL || target == ST_TARGET_CGROUP ? SLOTS_MANY : SLOTS_FEW;
+    int cpus = libbpf_num_possible_cpus();
+
+    if (cpus <= 0)
+        return trg_bpf_failed(cpus, "cannot tell how many CPUs there are", err);
+    *s->vars.slots_max = slots;
+    bpf_map__set_max_entries(s->vars.threads, slots);
+    bpf_map__set_max_entries(s->vars.free_slots, slots);
+    bpf_map__set_max_entries(s->vars.cpus, (uint32_t)cpus);
+    return 0;
+}
+
+static int add_pid(struct trg_state *s, pid_t pid, struct st_error *err)
+{
+    uint32_t key = (uint32_t)pid;
+    char yes = 1;
+    int rc = bpf_map__update_elem(s->vars.pids, &key, sizeof(key), &yes, sizeof(yes), BPF_ANY);
+
+    return rc ? trg_bpf_failed(rc, "cannot tell the BPF program a process id", err) : 0;
+}
+
+static int add_pids(struct trg_state *s, struct st_error *err)
+{
+    const struct trg_config *config = s->how.config;
+    int rc = 0;
+
+    if (s->vars.follow->mode != FOLLOW_PIDS)
+        return 0;
+    for (size_t i = 0; !rc && i < config->target->npids; i++)
+        rc = add_pid(s, config->target->pids[i], err);
+    if (!rc && config->command)
+        rc = add_pid(s, config->command, err);
+    return rc;
+}
+
+static int configure(struct trg_state *s, struct st_error *err)
+{
+    int rc = configure_places(&s->vars, err);
+
+    configure_follow(s->vars.follow, s->how.config);
+    configure_span(s);
+    *s->vars.threshold_ns = s->how.spec->threshold_ns;
+    return rc ? rc : size_maps(s, err);
+}
+
+int trg_kit_open(const struct trg_open *how, trg_take_fn *take, struct trg_state **state,
+                 struct st_error *err)
+{
+    struct trg_state *s = calloc(1, sizeof(*s));
+    int rc;
+
+    if (!s)
+        return st_nomem(err, "a trigger");
+    s->how = *how;
+    trg_hear_libbpf();
+    rc = take(s, err);
+    if (!rc)
+        rc = configure(s, err);
+    if (!rc && (rc = bpf_object__load_skeleton(s->parts)))
+        rc = failed(s, rc, "the kernel did not take the BPF programs of", err);
+    if (!rc)
+        rc = add_pids(s, err);
+    if (rc)
+        trg_kit_close(s);
+    else
+        *state = s;
+    return rc;
+}
+
+int trg_kit_set_output(struct trg_state *s, int cpu, int fd, struct st_error *err)
+{
+    int rc = bpf_map__update_elem(s->vars.events, &cpu, sizeof(cpu), &fd, sizeof(fd), BPF_ANY);
+
+    return rc ? trg_bpf_failed(rc, "cannot give the BPF program its output event", err) : 0;
+}
+
+/* ---- iterators ---- */
+
+/* Runs an iterator over all tasks, or over one, and puts what it wrote into buf. Returns the bytes, or a
+ * negative errno. */
+static ssize_t run_iterator(struct bpf_program *prog, pid_t tid, void *buf, size_t size)
+{
+    union bpf_iter_link_info which = {.task = {.tid = (uint32_t)tid}};
+    LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &which, .link_info_len = sizeof(which));
+    struct bpf_link *link = bpf_program__attach_iter(prog, tid ? &opts : NULL);
+    size_t got = 0;
+    ssize_t n;
+    int fd;
+
+    if (!link)
+        return -errno;
+    fd = bpf_iter_create(bpf_link__fd(link));
+    if (fd < 0) {
+        bpf_link__destroy(link);
+        return fd;
+    }
+    do {
+        n = read(fd, (char *)buf + got, size - got);
+        if (n > 0)
+            got += (size_t)n;
+    } while (n > 0 ? got < size : n < 0 && (errno == EINTR || errno == EAGAIN));
+    if (n < 0)
+        n = -errno;
+    close(fd);
+    bpf_link__destroy(link);
+    return n < 0 ? n : (ssize_t)got;
+}
+
+/* A thread without a timer gets it at one of its next waits, where the kernel allows that. */
+static int go_without_timers(struct trg_state *s, struct st_error *err)
+{
+    uint32_t n = *s->vars.without_timer;
+
+    if (!s->timers_later)
+        return st_fail(err, ST_EFAIL, "the kernel had no memory for the timers of '%s' (%u of them)",
+                       kind_name(s), n);
+    st_log_warn(
+        "the kernel had no memory for the timers of %u threads: what stalls one of them is told when it "
+        "ends, not before",
+        n);
+    return 0;
+}
+
+/* Threads that are there already. The kernel may not have had memory for all of their timers at once: then
+ * again. */
+static int adopt_threads(struct trg_state *s, struct st_error *err)
+{
+    char nothing[16];
+
+    for (int attempt = 0; attempt < 50; attempt++) {
+        ssize_t n = run_iterator(s->adopt, 0, nothing, sizeof(nothing));
+
+        if (n < 0)
+            return trg_bpf_failed((int)n, "cannot walk the kernel's list of threads", err);
+        if (*s->vars.broken_places)
+            return st_fail(err, ST_ECANNOT,
+                           "this kernel keeps its per-CPU variables elsewhere than its BTF tells");
+        if (!*s->vars.without_timer)
+            return 0;
+        usleep(1000);
+    }
+    return go_without_timers(s, err);
+}
+
+int trg_kit_start(struct trg_state *s, struct st_error *err)
+{
+    int rc = bpf_object__attach_skeleton(s->parts);
+
+    if (rc)
+        return failed(s, rc, "cannot attach the BPF programs of", err);
+    return adopt_threads(s, err);
+}
+
+int trg_kit_keep(struct trg_state *s, struct bpf_link *link, const char *what, struct st_error *err)
+{
+    if (!link)
+        return trg_bpf_failed(-errno, what, err);
+    if (s->nlinks == TRG_LINKS) {
+        bpf_link__destroy(link);
+        return st_fail(err, ST_EFAIL, "'%s' would be attached in more than %d places", kind_name(s),
+                       TRG_LINKS);
+    }
+    s->links[s->nlinks++] = link;
+    return 0;
+}
+
+/* ---- what the kernel side cannot see ---- */
+
+static void read_comm(uint32_t tid, char *comm)
+{
+    char path[64];
+    ssize_t n = 0;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%u/comm", tid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    n = read(fd, comm, 16);
+    close(fd);
+    if (n <= 0)
+        n = 1;
+    comm[n - 1] = '\0';
+}
+
+static void complete_ongoing(struct trg_state *s, struct st_stall_record *r)
+{
+    struct thread_look look;
+
+    if (run_iterator(s->look_at, (pid_t)r->tid, &look, sizeof(look)) != (ssize_t)sizeof(look) ||
+        look.seq != r->seq)
+        return;
+    r->kstack_n = (uint16_t)look.kstack_n;
+    memcpy(r->kstack, look.kstack, look.kstack_n * sizeof(look.kstack[0]));
+    if (!look.ip)
+        return;
+    r->ustack[0] = look.ip;
+    r->ustack_n = 1;
+    if (r->syscall >= 0)
+        memcpy(r->syscall_args, look.args, sizeof(look.args));
+    if (!look.compat)
+        r->ustack_n += (uint16_t)trg_walk_user_stack((pid_t)r->pid, look.sp, look.bp, r->ustack + 1,
+                                                     ST_STALL_USTACK - 1);
+}
+
+void trg_kit_name_threads(struct st_stall_record *r)
+{
+    if (r->waker_ctx == ST_WAKER_TASK && !r->waker_comm[0])
+        read_comm(r->waker_tid, r->waker_comm);
+    if (r->next_tid && !r->next_comm[0])
+        read_comm(r->next_tid, r->next_comm);
+}
+
+void trg_kit_complete(struct trg_state *s, struct st_stall_record *r)
+{
+    if (r->flags & ST_STALL_ONGOING && !r->kstack_n && s->look_at)
+        complete_ongoing(s, r);
+    trg_kit_name_threads(r);
+}
+
+/* ---- the rest ---- */
+
+void trg_kit_hold(struct trg_state *s, uint64_t until_ns)
+{
+    __atomic_store_n(s->vars.hold_until_ktime, until_ns, __ATOMIC_RELAXED);
+}
+
+static void add_hist(struct hist *sum, const struct hist *one)
+{
+    for (size_t i = 0; i < HIST_BUCKETS; i++)
+        sum->bucket[i] += one->bucket[i];
+    sum->sum += one->sum;
+    if (one->worst > sum->worst)
+        sum->worst = one->worst;
+}
+
+int trg_kit_histogram(struct trg_state *s, struct hist *sum, struct st_error *err)
+{
+    int cpus = libbpf_num_possible_cpus(), rc;
+    struct hist *each = cpus > 0 ? calloc((size_t)cpus, sizeof(*each)) : NULL;
+    uint32_t zero = 0;
+
+    if (!each)
+        return st_nomem(err, "the histogram");
+    rc = bpf_map__lookup_elem(s->vars.hist, &zero, sizeof(zero), each, (size_t)cpus * sizeof(*each), 0);
+    memset(sum, 0, sizeof(*sum));
+    for (int i = 0; !rc && i < cpus; i++)
+        add_hist(sum, &each[i]);
+    free(each);
+    return rc ? trg_bpf_failed(rc, "cannot read the histogram", err) : 0;
+}
+
+uint64_t trg_kit_lost(struct trg_state *s)
+{
+    return *s->vars.lost_threads + *s->vars.lost_records;
+}
+
+const char *trg_kit_hook(struct trg_state *s)
+{
+    return s->hook;
+}
+
+void trg_kit_close(struct trg_state *s)
+{
+    for (size_t i = 0; i < s->nlinks; i++)
+        bpf_link__destroy(s->links[i]);
+    if (s->parts)
+        bpf_object__destroy_skeleton(s->parts);
+    free(s->skeleton);
+    if (s->free_own)
+        s->free_own(s->own);
+    free(s);
+}

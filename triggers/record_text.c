@@ -1,0 +1,164 @@
+/* A record as a line for a person. */
+#include "triggers/record_text.h"
+#include "base/safetext.h"
+#include "base/units.h"
+#include "triggers/syscalls.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+void trg_put(struct trg_out *o, const char *fmt, ...)
+{
+    va_list ap;
+    int n;
+
+    va_start(ap, fmt);
+    n = vsnprintf(o->text + o->used, o->size - o->used, fmt, ap);
+    va_end(ap);
+    if (n > 0)
+        o->used += (size_t)n < o->size - o->used ? (size_t)n : o->size - o->used - 1;
+}
+
+void trg_put_thread(struct trg_out *o, uint32_t tid, const char *comm)
+{
+    char name[17], safe[68];
+
+    snprintf(name, sizeof(name), "%.16s", comm);
+    st_safe_text(safe, sizeof(safe), name);
+    trg_put(o, "thread %u", tid);
+    if (safe[0])
+        trg_put(o, " \"%s\"", safe);
+}
+
+void trg_put_syscall(struct trg_out *o, const struct st_stall_record *r)
+{
+    const char *name = r->flags & ST_STALL_COMPAT ? NULL : trg_syscall_name(r->syscall);
+
+    if (name)
+        trg_put(o, " in %s", name);
+    else if (r->syscall >= 0)
+        trg_put(o, " in %ssystem call %d", r->flags & ST_STALL_COMPAT ? "32-bit " : "", r->syscall);
+    else if (r->state && r->ustack_n)
+        trg_put(o, " outside of system calls (page fault)");
+}
+
+/* A hrtimer's wake-up runs in the timer interrupt, which has no handler's name; the stack tells. */
+static bool by_own_timer(const struct st_stall_record *r, trg_ksym_fn *name, void *ctx)
+{
+    for (size_t i = 0; name && i < r->wstack_n && i < ST_STALL_WSTACK; i++) {
+        const char *symbol = name(ctx, r->wstack[i]);
+
+        if (symbol && !strcmp(symbol, "hrtimer_wakeup"))
+            return true;
+    }
+    return false;
+}
+
+static void put_timer(struct trg_out *o, const struct st_stall_record *r, trg_ksym_fn *name, void *ctx)
+{
+    const char *symbol = r->timer_func && name ? name(ctx, r->timer_func) : NULL;
+    char safe[128];
+
+    if (!r->timer_func)
+        return;
+    if (!symbol) {
+        trg_put(o, " after timer 0x%llx", (unsigned long long)r->timer_func);
+        return;
+    }
+    st_safe_text(safe, sizeof(safe), symbol);
+    trg_put(o, " after timer %s", safe);
+}
+
+static void put_irq(struct trg_out *o, const struct st_stall_record *r, trg_ksym_fn *name, void *ctx)
+{
+    char handler[17], safe[68];
+
+    snprintf(handler, sizeof(handler), "%.16s", r->waker_irq);
+    st_safe_text(safe, sizeof(safe), handler);
+    if (safe[0])
+        trg_put(o, ", woken by irq %u %s", r->waker_vec, safe);
+    else
+        trg_put(o, ", woken by %s", by_own_timer(r, name, ctx) ? "its time-out" : "an interrupt");
+}
+
+void trg_put_waker(struct trg_out *o, const struct st_stall_record *r, trg_ksym_fn *name, void *ctx)
+{
+    static const char *const softirqs[] = {"HI",       "TIMER",   "NET_TX", "NET_RX",  "BLOCK",
+                                           "IRQ_POLL", "TASKLET", "SCHED",  "HRTIMER", "RCU"};
+
+    switch (r->waker_ctx) {
+    case ST_WAKER_TASK:
+        trg_put(o, ", woken by ");
+        trg_put_thread(o, r->waker_tid, r->waker_comm);
+        break;
+    case ST_WAKER_SOFTIRQ:
+        trg_put(o, ", woken by softirq %s",
+                r->waker_vec < sizeof(softirqs) / sizeof(softirqs[0]) ? softirqs[r->waker_vec] : "?");
+        put_timer(o, r, name, ctx);
+        break;
+    case ST_WAKER_IRQ:
+        put_irq(o, r, name, ctx);
+        break;
+    case ST_WAKER_NMI:
+        trg_put(o, ", woken by an NMI");
+        break;
+    case ST_WAKER_IDLE:
+        trg_put(o, ", woken by an idle CPU");
+        break;
+    default:
+        break;
+    }
+}
+
+/* The wait is over, but the CPU was not free. */
+void trg_put_run_queue(struct trg_out *o, const struct st_stall_record *r)
+{
+    uint64_t waited = r->wake_ktime && r->end_ktime > r->wake_ktime ? r->end_ktime - r->wake_ktime : 0;
+    char text[24];
+
+    if (waited * 10 >= r->measured_ns && waited > 100000)
+        trg_put(o, " and then %s in the run queue", st_format_duration((int64_t)waited, text, sizeof(text)));
+}
+
+void trg_put_time(struct trg_out *o, const struct st_stall_record *r)
+{
+    char took[24];
+
+    trg_put(o, " %s", st_format_duration((int64_t)r->measured_ns, took, sizeof(took)));
+    if (r->flags & ST_STALL_ONGOING)
+        trg_put(o, " so far");
+}
+
+const char *trg_attribute(const struct st_stall_record *r, const char *key)
+{
+    size_t len = strlen(key);
+
+    for (size_t at = 0; at < r->extra_n && at < ST_STALL_EXTRA;
+         at += strnlen(r->extra + at, r->extra_n - at) + 1)
+        if (!strncmp(r->extra + at, key, len) && r->extra[at + len] == '=' &&
+            memchr(r->extra + at, 0, r->extra_n - at))
+            return r->extra + at + len + 1;
+    return NULL;
+}
+
+void trg_put_attribute(struct trg_out *o, const struct st_stall_record *r, const char *key,
+                       const char *fmt_before, const char *after)
+{
+    const char *value = trg_attribute(r, key);
+    char safe[4 * ST_STALL_EXTRA];
+
+    if (!value)
+        return;
+    st_safe_text(safe, sizeof(safe), value);
+    trg_put(o, "%s%s%s", fmt_before, safe, after);
+}
+
+void trg_add_attribute(struct st_stall_record *r, const char *key, const char *value)
+{
+    size_t room = ST_STALL_EXTRA - r->extra_n, n = strlen(key) + 1 + strlen(value) + 1;
+
+    if (r->extra_n > ST_STALL_EXTRA || n > room || trg_attribute(r, key))
+        return;
+    snprintf(r->extra + r->extra_n, room, "%s=%s", key, value);
+    r->extra_n = (st_u16)(r->extra_n + n);
+}

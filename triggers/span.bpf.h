@@ -1,0 +1,359 @@
+/* What a watched thread does from one event to another, how long that takes, and what goes on for too long.
+ * One timer for all threads looks at what is going on, no more often than the shortest stall takes to be
+ * told. (A program on a user function may not use a map with timers, and a timer a thread needs memory a
+ * thread.) A kind's program includes this, begins and ends the spans, and defines the hooks below. */
+#ifndef ST_TRIGGERS_SPAN_BPF_H
+#define ST_TRIGGERS_SPAN_BPF_H
+
+#include "triggers/config.h"
+#include "triggers/kernel.h"
+#include "triggers/span.h"
+
+#define ONGOING         1ull /* bit of thread.start: told as ongoing */
+#define CLOCK_MONOTONIC 1
+#define EBUSY           16
+#define LOOK_NS         10000000ull /* not more often than this */
+#define LOOPS           (1 << 20)
+
+struct thread {
+    st_u64 start; /* ktime without the lowest bit; 0: nothing goes on */
+
+    st_u64 task; /* kernel address; 0: the slot is free */
+
+    st_u64 seq; /* of the record that told it as ongoing */
+
+    st_u64 args[6];
+
+    st_u64 mark; /* a kind's own */
+
+    st_s32 syscall;
+
+    st_u32 flags; /* ST_STALL_IDLE, ST_STALL_COMPAT */
+
+    st_u64 css; /* FOLLOW_CGROUP: the css_set that was looked at last, and what was found */
+
+    st_u32 member;
+
+    st_u32 cpu; /* it began on */
+
+    st_u32 woken; /* after the threshold: `pending` knows by whom */
+};
+
+#include "triggers/filter.bpf.h"
+#include "triggers/follow.bpf.h"
+#include "triggers/idle.bpf.h"
+#include "triggers/look.bpf.h"
+#include "triggers/measure.bpf.h"
+#include "triggers/member.bpf.h"
+#include "triggers/output.bpf.h"
+
+const volatile struct span_config span;
+
+st_u64 threshold_ns;
+st_u32 without_timer; /* the kernel had no memory for the timer yet */
+st_u32 broken_places; /* this kernel's per-CPU section is not as BTF tells */
+
+struct looker {
+    struct bpf_timer timer;
+
+    st_u32 ready;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, st_u32);
+    __type(value, struct looker);
+} looker SEC(".maps");
+
+/* ---- a kind's own ---- */
+
+/* What the end of a span is known by. */
+struct span_end {
+    st_u64 ktime;
+
+    st_u64 ret; /* what the call returned */
+
+    struct task_struct *task; /* whose span it is */
+};
+
+/* A span over the threshold: the kind's part of the record. `end` is NULL while it goes on. */
+static void span_describe(struct thread *t, struct st_stall_record *r, const struct span_end *end);
+
+/* A thread that was there before. */
+static void span_found(struct thread *t, struct task_struct *task);
+
+/* ---- records ---- */
+
+static __always_inline void base_record(struct st_stall_record *r, struct thread *t, st_u32 flags)
+{
+    r->magic = ST_STALL_MAGIC;
+    r->version = ST_STALL_VERSION;
+    r->kind = span.kind;
+    r->trigger = span.trigger;
+    r->flags = flags | t->flags;
+    r->threshold_ns = threshold_ns;
+    r->syscall = t->syscall;
+    r->cpu = t->cpu;
+}
+
+/* Puts "key=VALUE" behind the attributes that are there. `format` is of BPF_SNPRINTF. */
+#define add_attribute(r, format, args...)                                                                    \
+    ({                                                                                                       \
+        st_u32 _at = *(volatile st_u16 *)&(r)->extra_n;                                                      \
+        long _n;                                                                                             \
+                                                                                                             \
+        asm volatile("" : "+r"(_at)); /* the bound is checked on what is added */                            \
+        if (_at <= ST_STALL_EXTRA - 64) {                                                                    \
+            _n = BPF_SNPRINTF((r)->extra + _at, 64, format, args);                                           \
+            if (_n > 0 && _n <= 64)                                                                          \
+                (r)->extra_n = _at + _n;                                                                     \
+        }                                                                                                    \
+    })
+
+/* The record leaves. */
+static __always_inline void emit(void *ctx, struct pending *p)
+{
+    if (p->r.flags & ST_STALL_FIRED)
+        announce(&p->r);
+    p->r.now_ktime = bpf_ktime_get_ns();
+    if (bpf_perf_event_output(ctx, &events, BPF_F_CURRENT_CPU, &p->r, sizeof(p->r)))
+        __sync_fetch_and_add(&lost_records, 1);
+}
+
+/* The whole user stack of the current thread; of another one only where it is. */
+static __always_inline void copy_user_stack(void *ctx, struct pending *p, struct task_struct *task)
+{
+    long bytes;
+
+    if (task->flags & PF_KTHREAD)
+        return;
+    if (task != bpf_get_current_task_btf()) {
+        p->r.ustack[0] = user_registers(task)->ip;
+        p->r.ustack_n = 1;
+        return;
+    }
+    bytes = bpf_get_stack(ctx, p->r.ustack, sizeof(p->r.ustack), BPF_F_USER_STACK);
+    p->r.ustack_n = bytes > 0 ? bytes / sizeof(p->r.ustack[0]) : 0;
+}
+
+static __noinline void tell_ended(void *ctx, struct thread *t, st_u32 slot, st_u64 start,
+                                  const struct span_end *end)
+{
+    struct pending *p = new_pending(slot);
+    st_u64 told = start & ONGOING;
+
+    if (!p) {
+        __sync_fetch_and_add(&lost_records, 1);
+        return;
+    }
+    base_record(&p->r, t, told ? ST_STALL_COMPLETION : fires(end->ktime) ? ST_STALL_FIRED : 0);
+    p->r.seq = told ? t->seq : __sync_fetch_and_add(&last_seq, 1) + 1;
+    p->r.start_ktime = start & ~ONGOING;
+    p->r.end_ktime = end->ktime;
+    p->r.measured_ns = end->ktime - p->r.start_ktime;
+    name_thread(&p->r, end->task);
+    copy_user_stack(ctx, p, end->task);
+    span_describe(t, &p->r, end);
+    emit(ctx, p);
+    t->woken = 0;
+    bpf_map_delete_elem(&pending, &slot);
+}
+
+/* The record is filled before the span is marked as told: as long as `start` is what it was, the thread is in
+ * that span. */
+static __noinline void tell_ongoing(struct thread *t, st_u64 start, st_u64 ktime)
+{
+    struct pending *p = cleared_scratch();
+
+    if (!p)
+        return;
+    base_record(&p->r, t, ST_STALL_ONGOING | ST_STALL_FIRED);
+    p->r.seq = __sync_fetch_and_add(&last_seq, 1) + 1;
+    p->r.start_ktime = start;
+    p->r.measured_ns = ktime - start;
+    name_thread(&p->r, (struct task_struct *)t->task);
+    span_describe(t, &p->r, NULL);
+    t->seq = p->r.seq;
+    if (__sync_val_compare_and_swap(&t->start, start, start | ONGOING) == start)
+        write_record(OUTPUT_SCRATCH, 0, &p->r);
+}
+
+/* ---- spans ---- */
+
+static __always_inline struct thread *thread_at(const st_u32 *slot)
+{
+    return slot ? bpf_map_lookup_elem(&threads, slot) : NULL;
+}
+
+static __always_inline void span_begin(struct thread *t, st_u64 ktime)
+{
+    t->cpu = bpf_get_smp_processor_id();
+    *(volatile st_u64 *)&t->start = ktime & ~ONGOING;
+}
+
+/* It does not count after all, or what ended it was not seen. */
+static __always_inline void span_drop(struct thread *t, st_u32 slot)
+{
+    *(volatile st_u64 *)&t->start = 0;
+    if (t->woken) {
+        t->woken = 0;
+        bpf_map_delete_elem(&pending, &slot);
+    }
+}
+
+/* The thread's span has ended. */
+static __always_inline void span_end_at(void *ctx, struct thread *t, st_u32 slot, struct span_end *end)
+{
+    st_u64 start = t->start, took = end->ktime - (start & ~ONGOING);
+
+    if ((st_s64)took < 0)
+        took = 0;
+    measure(took);
+    if (took < threshold_ns || span.measure_only) {
+        span_drop(t, slot);
+        return;
+    }
+    start = __sync_lock_test_and_set(&t->start, 0);
+    tell_ended(ctx, t, slot, start, end);
+    if (span.worst && took >= threshold_ns)
+        threshold_ns = took + 1;
+}
+
+/* The current thread's has, now. */
+static __always_inline void span_end(void *ctx, struct thread *t, st_u32 slot, st_u64 ret)
+{
+    struct span_end end = {.ktime = bpf_ktime_get_ns(), .ret = ret, .task = bpf_get_current_task_btf()};
+
+    span_end_at(ctx, t, slot, &end);
+}
+
+/* ---- what goes on ---- */
+
+struct looking {
+    st_u64 now;
+
+    st_u64 due; /* ns after its start that a span is told */
+
+    st_u64 next; /* when to look again */
+};
+
+static __always_inline void sooner(struct looking *l, st_u64 at)
+{
+    if (at < l->next)
+        l->next = at;
+}
+
+static long look_at_slot(st_u32 i, struct looking *l)
+{
+    st_u32 slot = i;
+    struct thread *t = bpf_map_lookup_elem(&threads, &slot);
+    st_u64 start;
+
+    if (!t)
+        return 1;
+    start = *(volatile st_u64 *)&t->start;
+    if (!start || start & ONGOING || !t->task || (st_s64)(l->now - start) < 0)
+        return 0;
+    if (l->now - start < l->due)
+        sooner(l, start + l->due);
+    else if (fires(l->now) && call_passes(&span.filter, t->args, false, 0))
+        tell_ongoing(t, start, l->now);
+    return 0;
+}
+
+static int look_at_all(void *map, st_u32 *key, struct looker *self)
+{
+    struct looking l = {.now = bpf_ktime_get_ns(), .due = threshold_ns + ST_GRACE_NS};
+    st_u64 wait;
+
+    l.next = l.now + l.due;
+    bpf_loop(slots_used, look_at_slot, &l, 0);
+    wait = l.next - l.now;
+    bpf_timer_start(&self->timer, wait > LOOK_NS ? wait : LOOK_NS, 0);
+    return 0;
+}
+
+static __always_inline void start_looking(void)
+{
+    st_u32 zero = 0;
+    struct looker *l = bpf_map_lookup_elem(&looker, &zero);
+    long rc;
+
+    if (!l || l->ready || span.measure_only)
+        return;
+    rc = bpf_timer_init(&l->timer, &looker, CLOCK_MONOTONIC);
+    if (rc && rc != -EBUSY) {
+        without_timer = 1;
+        return;
+    }
+    if (bpf_timer_set_callback(&l->timer, look_at_all) || bpf_timer_start(&l->timer, LOOK_NS, 0)) {
+        without_timer = 1;
+        return;
+    }
+    without_timer = 0;
+    l->ready = 1;
+}
+
+/* ---- threads ---- */
+
+static void thread_begins(struct thread *t, struct task_struct *task)
+{
+    t->start = 0;
+    t->mark = 0;
+    t->css = 0;
+    t->flags = 0;
+    t->woken = 0;
+    t->syscall = -1;
+    t->task = (st_u64)task;
+}
+
+static void thread_ends(struct thread *t, st_u32 slot)
+{
+    t->start = 0;
+    t->task = 0;
+    bpf_map_delete_elem(&pending, &slot);
+}
+
+/* Begins to watch the threads that are there already, and then to look at them. */
+SEC("iter/task")
+int span_adopt(struct bpf_iter__task *ctx)
+{
+    struct task_struct *task = ctx->task;
+    struct thread *t;
+
+    if (!task) {
+        start_looking();
+        return 0;
+    }
+    if (!places_are_right())
+        broken_places = 1;
+    if (!wanted(task))
+        return 0;
+    adopt(task);
+    t = thread_at(bpf_task_storage_get(&slots, task, NULL, 0));
+    if (t && !follow.newborn)
+        span_found(t, task);
+    return 0;
+}
+
+/* What is to be known of a thread whose span was told as ongoing and still goes on. */
+SEC("iter/task")
+int span_look_at(struct bpf_iter__task *ctx)
+{
+    struct task_struct *task = ctx->task;
+    struct thread_look *l;
+    struct thread *t;
+    st_u32 zero = 0;
+
+    t = task ? thread_at(bpf_task_storage_get(&slots, task, NULL, 0)) : NULL;
+    l = bpf_map_lookup_elem(&look, &zero);
+    if (!t || !l || !(t->start & ONGOING))
+        return 0;
+    look_at_thread(l, task, t->flags & ST_STALL_COMPAT);
+    l->seq = *(volatile st_u64 *)&t->start & ONGOING ? t->seq : 0;
+    bpf_seq_write(ctx->meta->seq, l, sizeof(*l));
+    return 0;
+}
+
+#endif

@@ -1,0 +1,87 @@
+/* syscall: how long a system call of a watched thread took. */
+#include "triggers/wakes.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+const volatile st_s32 only = -1; /* this system call only */
+
+/* Calls whose return value is a number of bytes. */
+const volatile st_u64 moves_bytes[OFFCPU_SYSCALLS / 64];
+
+/* The call counts. With the current thread's registers, or those of a thread that does not run. */
+static __always_inline bool begins(struct thread *t, struct task_struct *task, st_s32 nr)
+{
+    struct pt_regs *regs = user_registers(task);
+    bool compat = task->thread_info.status & TS_COMPAT;
+
+    t->syscall = nr;
+    t->flags = compat ? ST_STALL_COMPAT : 0;
+    if (only >= 0)
+        return nr == only && !compat && is_member(t, task);
+    if (is_idle_syscall(&span.idle, regs, nr, compat)) {
+        t->flags |= ST_STALL_IDLE;
+        if (!span.count_idle)
+            return false;
+    }
+    return is_member(t, task);
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(syscall_enter, struct pt_regs *regs, long nr)
+{
+    struct task_struct *task = bpf_get_current_task_btf();
+    struct thread *t;
+
+    if (only >= 0 && nr != only)
+        return 0;
+    t = thread_at(slot_of(task));
+    if (!t || nr < 0 || !begins(t, task, nr))
+        return 0;
+    if (span.filter.n)
+        copy_args(t->args, user_registers(task), t->flags & ST_STALL_COMPAT);
+    span_begin(t, bpf_ktime_get_ns());
+    return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(syscall_exit, struct pt_regs *regs, long ret)
+{
+    st_u32 *slot = slot_of(bpf_get_current_task_btf());
+    struct thread *t = thread_at(slot);
+
+    if (!t || !t->start)
+        return 0;
+    if (call_passes(&span.filter, t->args, true, ret))
+        span_end(ctx, t, *slot, ret);
+    else
+        span_drop(t, *slot);
+    return 0;
+}
+
+static void span_found(struct thread *t, struct task_struct *task)
+{
+    struct pt_regs *regs = user_registers(task);
+    st_s32 nr = (st_s32)regs->orig_ax;
+
+    if (task->on_cpu || nr < 0 || task->flags & PF_KTHREAD || !begins(t, task, nr))
+        return;
+    copy_args(t->args, regs, t->flags & ST_STALL_COMPAT);
+    t->cpu = task->thread_info.cpu;
+    __sync_val_compare_and_swap(&t->start, 0, bpf_ktime_get_ns() & ~ONGOING);
+}
+
+static __always_inline bool counts_bytes(struct thread *t)
+{
+    return !(t->flags & ST_STALL_COMPAT) && t->syscall >= 0 && in_set(moves_bytes, t->syscall);
+}
+
+static __always_inline void span_describe(struct thread *t, struct st_stall_record *r,
+                                          const struct span_end *end)
+{
+    if (!end)
+        return;
+    copy_args(r->syscall_args, user_registers(bpf_get_current_task_btf()), t->flags & ST_STALL_COMPAT);
+    add_attribute(r, "ret=%lld", end->ret);
+    if ((st_s64)end->ret >= 0 && counts_bytes(t))
+        add_attribute(r, "bytes=%lld", end->ret);
+}

@@ -1,0 +1,39 @@
+/* Who wakes a thread whose span is over the threshold, and where the thread waited: the last time counts.
+ * Behind span.bpf.h. */
+#ifndef ST_TRIGGERS_WAKES_BPF_H
+#define ST_TRIGGERS_WAKES_BPF_H
+
+#include "triggers/span.bpf.h"
+
+static __noinline void woken_late(void *ctx, struct task_struct *task, struct thread *t, st_u32 slot,
+                                  st_u64 ktime)
+{
+    struct pending *p = new_pending(slot);
+    long bytes;
+
+    if (!p)
+        return;
+    t->woken = 1;
+    describe_waker(ctx, task, &p->r);
+    p->r.wake_ktime = ktime;
+    p->r.state = task->__state;
+    bytes = bpf_get_task_stack(task, p->r.kstack, sizeof(p->r.kstack), 0);
+    p->r.kstack_n = bytes > 0 ? bytes / sizeof(p->r.kstack[0]) : 0;
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(span_waking, struct task_struct *task)
+{
+    st_u32 *slot = slot_of(task);
+    struct thread *t = thread_at(slot);
+    st_u64 ktime;
+
+    if (!t || !t->start)
+        return 0;
+    ktime = bpf_ktime_get_ns();
+    if (ktime - (t->start & ~ONGOING) >= threshold_ns)
+        woken_late(ctx, task, t, *slot, ktime);
+    return 0;
+}
+
+#endif
