@@ -11,6 +11,7 @@
 #include "recorder/kallsyms.h"
 #include "recorder/launch.h"
 #include "recorder/loop.h"
+#include "recorder/metrics.h"
 #include "recorder/perf_clock.h"
 #include "recorder/record_store.h"
 #include "recorder/sideband.h"
@@ -66,6 +67,8 @@ struct arm {
     struct rec_control *control;
 
     struct rec_jobs *jobs;
+
+    struct rec_metrics *metrics;
 
     struct rec_kallsyms *kallsyms; /* read at the first trap */
 

@@ -3,6 +3,7 @@
 #include "base/units.h"
 #include "recorder/arm.h"
 #include "recorder/signals.h"
+#include "triggers/histogram.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -117,8 +118,12 @@ static void close_triggers(struct arm *arm)
     struct st_error err = {0};
 
     if (arm->armed && arm->options.triggers && !arm->options.quiet &&
-        trg_print_histograms(arm->options.triggers, stderr, &err))
+        trg_print_histograms(arm->options.triggers, false, stderr, &err))
         st_log_warn("%s", err.text);
+    if (rec_metrics_finish(arm->metrics, &err))
+        st_log_warn("--prometheus: %s", err.text);
+    rec_metrics_close(arm->metrics);
+    arm->metrics = NULL;
     trg_close(arm->options.triggers);
     arm->options.triggers = NULL;
 }

@@ -110,6 +110,8 @@ static int parse(struct arm_options *o, int argc, char **argv, struct st_error *
         PLAIN("warm-up", 0, "DUR", ST_OPT_DURATION, &o->warm_up, "nothing fires so long after arming"),
         PLAIN("timeout", 0, "DUR", ST_OPT_DURATION, &o->timeout, "end after so long, whatever happened"),
         CALL("then", 0, "ACTION", o, add_action, "shell command for each snapshot, in order (repeatable)"),
+        PLAIN("prometheus", 0, "FILE|PORT", ST_OPT_STRING, &o->prometheus,
+              "what the triggers measure as OpenMetrics text, in a file or served"),
         PLAIN("no-decode", 0, NULL, ST_OPT_FLAG, &o->no_decode, "write PREFIX.N.data only"),
         NUMBER("ready-fd", 0, "FD", &o->ready_fd, "write \"armed\\n\" to this descriptor when live"),
         PLAIN("quiet", 'q', NULL, ST_OPT_FLAG, &o->quiet, "say only what was written, and what went wrong"),
@@ -137,6 +139,8 @@ static int check(const struct arm_options *o, struct st_error *err)
         return st_fail_errno(err, ST_EUSAGE, "--ready-fd %ld", o->ready_fd);
     if (o->ready_fd >= 0)
         fcntl((int)o->ready_fd, F_SETFD, FD_CLOEXEC);
+    if (o->prometheus && !o->triggers)
+        return st_fail(err, ST_EUSAGE, "--prometheus tells what triggers measure: it needs --on");
     if (!*o->prefix)
         return st_fail(err, ST_EUSAGE, "-o: the prefix of the files is empty");
     if (o->prefix[strlen(o->prefix) - 1] == '/') {

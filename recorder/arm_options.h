@@ -28,6 +28,8 @@ struct arm_options {
 
     enum rec_callgraph callgraph;
 
+    const char *prometheus; /* NULL: not wanted */
+
     const char *prefix;
 
     long snapshots; /* 0: no limit */

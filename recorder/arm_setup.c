@@ -180,6 +180,7 @@ static int open_triggers(struct arm *arm, struct st_error *err)
         .target = &arm->options.target,
         .command = arm->launch.pid,
         .warm_up_ns = arm->options.warm_up,
+        .by_thread = arm->options.prometheus != NULL,
         .early = arm->ops->stops_in_kernel && arm->ops->stops_in_kernel(arm->source),
     };
     struct perf_event_attr attr;
@@ -232,6 +233,9 @@ static int start(struct arm *arm, struct st_error *err)
         rc = trg_start(arm->options.triggers, err);
     if (!rc)
         rc = rec_clock_now(&arm->clock, &arm->armed, err);
+    if (!rc && arm->options.prometheus)
+        rc = rec_metrics_open(arm->options.prometheus, arm->options.triggers, &arm->traps, arm->loop,
+                              REC_METRICS_EVERY, &arm->metrics, err);
     if (!rc && arm->launch.pid)
         rc = rec_launch_go(&arm->launch, err);
     if (!rc && arm->options.timeout)
@@ -344,6 +348,7 @@ void arm_detach(struct arm *arm)
 void arm_close(struct arm *arm)
 {
     arm_detach(arm);
+    rec_metrics_close(arm->metrics);
     rec_jobs_close(arm->jobs);
     rec_launch_close(&arm->launch);
     rec_clock_close(&arm->clock);

@@ -4,10 +4,10 @@
 set -eu
 
 build="gcc g++ clang llvm bpftool cmake ninja-build pkg-config libipt-dev libbpf-dev libelf-dev libdw-dev libsqlite3-dev
-libzydis-dev libncurses-dev libzstd-dev libcmocka-dev libiberty-dev uthash-dev libseccomp-dev zlib1g-dev"
+libzydis-dev libncurses-dev libzstd-dev libcmocka-dev libiberty-dev uthash-dev libseccomp-dev zlib1g-dev libmicrohttpd-dev"
 demo="linux-perf procps util-linux"
 test="$demo libclang-rt-14-dev clang-format iperf3 iproute2 socat bpftrace tmux sqlite3 python3 git strace
-man-db jq time chromium python3-protobuf"
+man-db jq curl time chromium python3-protobuf"
 
 wanted=""
 for group in "$@"; do

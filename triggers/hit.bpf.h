@@ -40,7 +40,7 @@ static __always_inline void hit(void *ctx, struct thread *t, st_u32 slot)
     if (!is_member(t, bpf_get_current_task_btf()))
         return;
     if (t->mark)
-        measure(ktime - t->mark);
+        measure(ktime - t->mark, t->task);
     t->mark = ktime;
     if (!span.measure_only && fires(ktime))
         tell_hit(ctx, t, slot, ktime);

@@ -14,7 +14,7 @@ static __always_inline void ended(struct thread *t, st_u32 slot, struct task_str
 
     if ((long long)took < 0)
         took = 0;
-    measure(took);
+    measure(took, t->task);
     if (took < threshold_ns || offcpu.measure_only) {
         t->off = RUNNING;
         return;
