@@ -86,11 +86,25 @@ struct arm {
 
     bool frozen; /* the source is, for that snapshot */
 
+    bool captured; /* it is copied, and waits for the actions that come before it */
+
+    struct rec_action_run before;
+
+    unsigned dropped; /* traps whose snapshot was not written because such an action failed */
+
+    bool at_end; /* the snapshot of --at-end is being taken */
+
+    bool ended_by_signal; /* SIGTERM or SIGHUP: nothing more is done */
+
     struct rec_capture capture;
 
     unsigned traps; /* that fired */
 
     unsigned written; /* snapshots */
+
+    char *last_data, *last_db; /* of the last one; NULL: none */
+
+    enum arm_reason last_reason;
 
     bool failed; /* to write one */
 

@@ -204,8 +204,9 @@ static int open_triggers(struct arm *arm, struct st_error *err)
 static int open_outside(struct arm *arm, struct st_error *err)
 {
     const struct arm_options *o = &arm->options;
-    struct rec_jobs_config jobs = {
-        .decode = !o->no_decode, .actions = o->actions.at, .nactions = o->actions.n};
+    struct rec_jobs_config jobs = {.decode = !o->no_decode,
+                                   .actions = o->then.each.at ? o->then.each.at + o->then.before : NULL,
+                                   .nactions = o->then.each.n - o->then.before};
     const pid_t *pids = arm->launch.pid ? &arm->launch.pid : o->target.pids;
     size_t npids = arm->launch.pid ? 1 : o->target.npids;
     int rc = rec_jobs_open(arm->loop, &jobs, &arm->jobs, err);
@@ -348,6 +349,11 @@ void arm_detach(struct arm *arm)
 void arm_close(struct arm *arm)
 {
     arm_detach(arm);
+    free(arm->last_data);
+    free(arm->last_db);
+    rec_action_stop(&arm->before);
+    if (arm->captured)
+        rec_capture_free(&arm->capture);
     rec_metrics_close(arm->metrics);
     rec_jobs_close(arm->jobs);
     rec_launch_close(&arm->launch);

@@ -7,8 +7,9 @@
 
 #include <stdint.h>
 
-#define REC_METRICS_EVERY 10000000000ull /* ns: how often a file is written where nothing else is asked for  \
-                                          */
+#define REC_METRICS_EVERY                                                                                    \
+    10000000000ull /* ns: how often a file is written where nothing else is asked for                        \
+                    */
 
 struct rec_metrics;
 
