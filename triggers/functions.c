@@ -354,6 +354,23 @@ int trg_find_function(const char *what, const struct trg_config *config, struct 
     return rc;
 }
 
+int trg_find_file(const char *module, const struct trg_config *config, char path[PATH_MAX],
+                  struct st_error *err)
+{
+    struct search s = {.module = module, .module_len = strlen(module), .config = config, .err = err};
+    int rc = 0;
+
+    add_files(&s);
+    if (s.no_memory)
+        rc = st_nomem(err, "the target's files");
+    else if (!s.files.n)
+        rc = st_fail(err, ST_EUSAGE, "--on: no file '%s' is mapped by the target", module);
+    else
+        snprintf(path, PATH_MAX, "%s", s.files.at[0].path);
+    st_vec_free(&s.files);
+    return rc;
+}
+
 void trg_function_free(struct trg_function *f)
 {
     st_vec_free(&f->places);

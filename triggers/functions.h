@@ -30,6 +30,11 @@ struct trg_function {
 int trg_find_function(const char *what, const struct trg_config *config, struct trg_function *f,
                       struct st_error *err);
 
+/* The file that MODULE (a path or a base name, as above) is for the target, as this process reaches it.
+ * `path` may be `module`. ST_EUSAGE: none. */
+int trg_find_file(const char *module, const struct trg_config *config, char path[PATH_MAX],
+                  struct st_error *err);
+
 void trg_function_free(struct trg_function *f);
 
 /* How a kernel function can be seen here. */

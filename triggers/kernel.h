@@ -36,10 +36,44 @@ struct css_set {
     struct cgroup *dfl_cgrp;
 };
 
-struct sock;
+struct in6_addr {
+    unsigned char bytes[16];
+};
+
+struct sock_common {
+    st_u32 skc_daddr;
+
+    st_u16 skc_dport; /* network order */
+
+    st_u16 skc_num;
+
+    unsigned short skc_family;
+
+    struct in6_addr skc_v6_daddr;
+};
+
+struct sock {
+    struct sock_common __sk_common;
+
+    st_u16 sk_protocol;
+};
 
 struct tcp_sock {
-    char any; /* only its size is asked for */
+    st_u32 rcv_nxt, copied_seq, write_seq, snd_nxt, snd_una, snd_wnd, snd_cwnd, packets_out, mss_cache;
+
+    unsigned char nonagle : 4;
+};
+
+struct sk_buff {
+    struct sock *sk;
+
+    unsigned int len;
+
+    char cb[48];
+
+    st_u16 transport_header;
+
+    unsigned char *head, *data;
 };
 
 struct socket {
@@ -136,6 +170,16 @@ struct seq_file;
 
 struct bpf_iter_meta {
     struct seq_file *seq;
+};
+
+struct bpf_iter__task_file {
+    struct bpf_iter_meta *meta;
+
+    struct task_struct *task;
+
+    st_u32 fd;
+
+    struct file *file;
 };
 
 struct bpf_iter__task {

@@ -103,5 +103,12 @@ extern const struct trg_kind trg_syscall;
 extern const struct trg_kind trg_runq;
 extern const struct trg_kind trg_func;
 extern const struct trg_kind trg_call;
+extern const struct trg_kind trg_busy;
+extern const struct trg_kind trg_quiet;
+extern const struct trg_kind trg_socket;
+extern const struct trg_kind trg_irq;
+extern const struct trg_kind trg_softirq;
+extern const struct trg_kind trg_tracepoint;
+extern const struct trg_kind trg_usdt;
 
 #endif

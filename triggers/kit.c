@@ -80,7 +80,8 @@ static void configure_span(struct trg_state *s)
     s->span->count_idle = spec->options->count_idle;
     memcpy(s->span->idle.calls, spec->options->idle, sizeof(spec->options->idle));
     memcpy(s->span->idle.calls32, spec->options->idle32, sizeof(spec->options->idle32));
-    s->span->filter = spec->options->filter;
+    if (!s->own_filter)
+        s->span->filter = spec->options->filter;
 }
 
 static int size_maps(struct trg_state *s, struct st_error *err)
@@ -195,6 +196,14 @@ static ssize_t run_iterator(struct bpf_program *prog, pid_t tid, void *buf, size
     return n < 0 ? n : (ssize_t)got;
 }
 
+int trg_kit_walk(struct bpf_program *iterator, const char *what, struct st_error *err)
+{
+    char nothing[16];
+    ssize_t n = run_iterator(iterator, 0, nothing, sizeof(nothing));
+
+    return n < 0 ? trg_bpf_failed((int)n, what, err) : 0;
+}
+
 /* A thread without a timer gets it at one of its next waits, where the kernel allows that. */
 static int go_without_timers(struct trg_state *s, struct st_error *err)
 {
@@ -277,7 +286,7 @@ static void complete_ongoing(struct trg_state *s, struct st_stall_record *r)
     struct thread_look look;
 
     if (run_iterator(s->look_at, (pid_t)r->tid, &look, sizeof(look)) != (ssize_t)sizeof(look) ||
-        look.seq != r->seq)
+        (look.seq != r->seq && !s->look_any))
         return;
     r->kstack_n = (uint16_t)look.kstack_n;
     memcpy(r->kstack, look.kstack, look.kstack_n * sizeof(look.kstack[0]));

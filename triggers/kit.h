@@ -41,7 +41,11 @@ struct trg_state {
 
     struct span_config *span; /* NULL: offcpu */
 
+    bool own_filter; /* the kind itself has set span->filter */
+
     struct bpf_program *adopt, *look_at; /* iterators; look_at may be NULL */
+
+    bool look_any; /* what goes on is not the thread's own: there is no number to compare */
 
     bool timers_later; /* a thread whose timer could not be made may get it later */
 
@@ -141,6 +145,9 @@ void trg_kit_close(struct trg_state *s);
 
 /* Keeps a link (NULL with errno: the attempt failed) until close. `what` as in trg_bpf_failed(). */
 int trg_kit_keep(struct trg_state *s, struct bpf_link *link, const char *what, struct st_error *err);
+
+/* Runs an iterator that writes nothing. */
+int trg_kit_walk(struct bpf_program *iterator, const char *what, struct st_error *err);
 
 /* libbpf could not open a skeleton: errno says why. */
 int trg_kit_no_skeleton(struct trg_state *s, struct st_error *err);

@@ -54,7 +54,7 @@ static bool by_own_timer(const struct st_stall_record *r, trg_ksym_fn *name, voi
     return false;
 }
 
-static void put_timer(struct trg_out *o, const struct st_stall_record *r, trg_ksym_fn *name, void *ctx)
+void trg_put_timer(struct trg_out *o, const struct st_stall_record *r, trg_ksym_fn *name, void *ctx)
 {
     const char *symbol = r->timer_func && name ? name(ctx, r->timer_func) : NULL;
     char safe[128];
@@ -94,7 +94,7 @@ void trg_put_waker(struct trg_out *o, const struct st_stall_record *r, trg_ksym_
     case ST_WAKER_SOFTIRQ:
         trg_put(o, ", woken by softirq %s",
                 r->waker_vec < sizeof(softirqs) / sizeof(softirqs[0]) ? softirqs[r->waker_vec] : "?");
-        put_timer(o, r, name, ctx);
+        trg_put_timer(o, r, name, ctx);
         break;
     case ST_WAKER_IRQ:
         put_irq(o, r, name, ctx);

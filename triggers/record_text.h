@@ -22,6 +22,9 @@ void trg_put_syscall(struct trg_out *o, const struct st_stall_record *r);
 /* ", woken by ...": nothing when that is not known. */
 void trg_put_waker(struct trg_out *o, const struct st_stall_record *r, trg_ksym_fn *name, void *ctx);
 
+/* " after timer tcp_delack_timer", or nothing. */
+void trg_put_timer(struct trg_out *o, const struct st_stall_record *r, trg_ksym_fn *name, void *ctx);
+
 /* " and then 3 ms in the run queue", where that matters. */
 void trg_put_run_queue(struct trg_out *o, const struct st_stall_record *r);
 

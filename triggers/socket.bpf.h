@@ -7,26 +7,38 @@
 #define S_IFMT   0170000
 #define S_IFSOCK 0140000
 
-/* The struct sock behind the descriptor that is the first argument of the system call `task` is in; 0: that
- * is no socket. The task does not run. Reads by probe: what changes meanwhile gives a wrong answer, no fault.
- */
-static __always_inline st_u64 socket_waited_on(struct task_struct *task)
+/* The struct sock of a file; 0: it is no socket. Reads by probe: what changes meanwhile gives a wrong answer,
+ * no fault. */
+static __always_inline st_u64 socket_of(struct file *file)
 {
-    struct pt_regs *regs = user_registers(task);
-    st_u32 fd = task->thread_info.status & TS_COMPAT ? regs->bx : regs->di;
+    struct socket *socket;
+
+    if (!file || (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) != S_IFSOCK)
+        return 0;
+    socket = BPF_CORE_READ(file, private_data);
+    return (st_u64)BPF_CORE_READ(socket, sk);
+}
+
+static __always_inline st_u64 socket_at(struct task_struct *task, st_u32 fd)
+{
     struct fdtable *table = BPF_CORE_READ(task, files, fdt);
     struct file **files, *file = NULL;
-    struct socket *socket;
 
     if (!table || fd >= BPF_CORE_READ(table, max_fds))
         return 0;
     files = BPF_CORE_READ(table, fd);
-    if (bpf_probe_read_kernel(&file, sizeof(file), files + fd) || !file)
+    if (bpf_probe_read_kernel(&file, sizeof(file), files + fd))
         return 0;
-    if ((BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) != S_IFSOCK)
-        return 0;
-    socket = BPF_CORE_READ(file, private_data);
-    return (st_u64)BPF_CORE_READ(socket, sk);
+    return socket_of(file);
+}
+
+/* The socket behind the descriptor that is the first argument of the system call `task` is in; 0: that is no
+ * socket. The task does not run. */
+static __always_inline st_u64 socket_waited_on(struct task_struct *task)
+{
+    struct pt_regs *regs = user_registers(task);
+
+    return socket_at(task, task->thread_info.status & TS_COMPAT ? regs->bx : regs->di);
 }
 
 /* TCP's timers are members of its socket (include/net/inet_connection_sock.h). */

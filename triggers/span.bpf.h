@@ -262,6 +262,10 @@ static long look_at_slot(st_u32 i, struct looking *l)
     return 0;
 }
 
+#ifdef LOOKS_AT_MORE
+static void look_at_more(struct looking *l);
+#endif
+
 static int look_at_all(void *map, st_u32 *key, struct looker *self)
 {
     struct looking l = {.now = bpf_ktime_get_ns(), .due = threshold_ns + ST_GRACE_NS};
@@ -269,6 +273,9 @@ static int look_at_all(void *map, st_u32 *key, struct looker *self)
 
     l.next = l.now + l.due;
     bpf_loop(slots_used, look_at_slot, &l, 0);
+#ifdef LOOKS_AT_MORE
+    look_at_more(&l);
+#endif
     wait = l.next - l.now;
     bpf_timer_start(&self->timer, wait > LOOK_NS ? wait : LOOK_NS, 0);
     return 0;
@@ -348,9 +355,15 @@ int span_look_at(struct bpf_iter__task *ctx)
 
     t = task ? thread_at(bpf_task_storage_get(&slots, task, NULL, 0)) : NULL;
     l = bpf_map_lookup_elem(&look, &zero);
+#ifdef LOOKS_AT_ALL /* what goes on is no thread's own */
+    if (!t || !l)
+        return 0;
+    look_at_thread(l, task, false);
+#else
     if (!t || !l || !(t->start & ONGOING))
         return 0;
     look_at_thread(l, task, t->flags & ST_STALL_COMPAT);
+#endif
     l->seq = *(volatile st_u64 *)&t->start & ONGOING ? t->seq : 0;
     bpf_seq_write(ctx->meta->seq, l, sizeof(*l));
     return 0;

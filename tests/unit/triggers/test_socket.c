@@ -1,0 +1,273 @@
+/* socket against connections whose data lie unread or unsent for a known time. */
+#include "spans.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static const int lengths[ABOVE + BELOW] = {30, 2,  25, 35, 1, 3,  45, 30, 25, 5,
+                                           30, 35, 2,  30, 4, 25, 30, 1,  28, 33};
+
+static void set(int fd, int option, int value)
+{
+    if (setsockopt(fd, IPPROTO_TCP, option, &value, sizeof(value)))
+        _exit(1);
+}
+
+static void tcp_pair(int *pair)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof(address);
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (bind(listener, (void *)&address, size) || listen(listener, 1) ||
+        getsockname(listener, (void *)&address, &size))
+        _exit(1);
+    pair[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(pair[0], (void *)&address, size))
+        _exit(1);
+    pair[1] = accept(listener, NULL, NULL);
+    if (pair[1] < 0)
+        _exit(1);
+    close(listener);
+}
+
+static void send_bytes(int fd, size_t n)
+{
+    char bytes[64] = "";
+
+    if (send(fd, bytes, n, 0) != (ssize_t)n)
+        _exit(1);
+}
+
+static void receive_bytes(int fd, size_t n)
+{
+    char bytes[64];
+
+    if (recv(fd, bytes, n, MSG_WAITALL) != (ssize_t)n)
+        _exit(1);
+}
+
+/* ---- unread ---- */
+
+static void read_late(struct workload *w)
+{
+    int pair[2];
+
+    tcp_pair(pair);
+    set(pair[0], TCP_NODELAY, 1);
+    for (int i = 0; i < ABOVE + BELOW; i++) {
+        uint64_t start = workload_now();
+
+        send_bytes(pair[0], 23);
+        workload_sleep_ms(lengths[i]);
+        receive_bytes(pair[1], 23);
+        workload_end(w, start);
+    }
+}
+
+static void test_unread(void **state)
+{
+    const struct st_stall_record *r;
+    struct workload work;
+    struct watch w;
+    char text[512];
+
+    (void)state;
+    NEEDS_BPF();
+    spans_run(&work, read_late, &w, "socket>20ms", ABOVE + BELOW, ABOVE);
+    assert_true(spans_assert(&work, &w, ST_STALL_SOCKET, 20 * MS, 2 * MS) >= ABOVE);
+    for (size_t i = 0; i < w.records.n; i++) {
+        r = &w.records.at[i].r;
+        assert_string_equal(spans_attribute(r, "side"), "unread");
+        assert_string_equal(spans_attribute(r, "bytes"), "23");
+        assert_int_equal(strncmp(spans_attribute(r, "peer"), "127.0.0.1:", 10), 0);
+        assert_true(atoi(spans_attribute(r, "port")) > 0);
+    }
+    told_describe(&w, &w.records.at[0].r, text, sizeof(text));
+    assert_non_null(strstr(text, " had 23 bytes unread for "));
+    watch_stop(&w);
+    workload_wait(&work);
+}
+
+/* It keeps up: each byte is read within 2 ms, though there is always one that lies there. */
+static void keep_up(struct workload *w)
+{
+    uint64_t start = workload_now();
+    int pair[2];
+
+    tcp_pair(pair);
+    set(pair[0], TCP_NODELAY, 1);
+    send_bytes(pair[0], 1);
+    for (int i = 0; i < 100; i++) {
+        send_bytes(pair[0], 1);
+        workload_sleep_ms(1);
+        receive_bytes(pair[1], 1);
+    }
+    receive_bytes(pair[1], 1);
+    workload_end(w, start);
+}
+
+static void test_steady_reader(void **state)
+{
+    struct workload work;
+    struct watch w;
+
+    (void)state;
+    NEEDS_BPF();
+    spans_run(&work, keep_up, &w, "socket>50ms", 1, 0);
+    assert_int_equal(told_fired(&w, 0, -1), 0);
+    watch_stop(&w);
+    workload_wait(&work);
+}
+
+static void never_read(struct workload *w)
+{
+    int pair[2];
+
+    tcp_pair(pair);
+    send_bytes(pair[0], 42);
+    w->shared->note[0] = 1;
+    while (!w->shared->note[1])
+        workload_sleep_ms(1);
+    receive_bytes(pair[1], 42);
+}
+
+static void test_never_read(void **state)
+{
+    const struct st_stall_record *r;
+    struct workload work;
+    struct watch w;
+
+    (void)state;
+    NEEDS_BPF();
+    workload_fork(&work, never_read);
+    watch_start(&w, "socket>20ms,side=unread", &work.pid, 1, NULL, NULL);
+    workload_go(&work);
+    r = spans_wait_ongoing(&w, work.pid);
+    assert_true(r->measured_ns >= 60 * MS);
+    assert_string_equal(spans_attribute(r, "bytes"), "42");
+    assert_true(r->kstack_n > 0); /* where the thread is instead */
+    work.shared->note[1] = 1;
+    for (int i = 0; i < 500 && !watch_count(&w, work.pid, ST_STALL_COMPLETION, 0); i++)
+        watch_collect(&w, w.records.n + 1, 20);
+    assert_int_equal(watch_count(&w, work.pid, ST_STALL_COMPLETION, ST_STALL_FIRED), 1);
+    assert_int_equal(watch_count(&w, work.pid, ST_STALL_FIRED, 0), 1);
+    watch_stop(&w);
+    workload_wait(&work);
+}
+
+/* The data came, and were left, before the trigger was armed. */
+static void test_never_read_before_it_is_armed(void **state)
+{
+    struct workload work;
+    struct watch w;
+
+    (void)state;
+    NEEDS_BPF();
+    workload_fork(&work, never_read);
+    workload_go(&work);
+    while (!work.shared->note[0])
+        workload_sleep_ms(1);
+    watch_start(&w, "socket>20ms", &work.pid, 1, NULL, NULL);
+    assert_string_equal(spans_attribute(spans_wait_ongoing(&w, work.pid), "bytes"), "42");
+    work.shared->note[1] = 1;
+    watch_stop(&w);
+    workload_wait(&work);
+}
+
+/* ---- unsent ---- */
+
+static int nodelay, one_write;
+
+/* Two small writes: Nagle's algorithm keeps the second until the first is acknowledged, and the peer delays
+ * that: 40 ms. */
+static void write_twice(struct workload *w)
+{
+    int pair[2];
+
+    tcp_pair(pair);
+    set(pair[0], TCP_NODELAY, nodelay);
+    for (int i = 0; i < ABOVE; i++) {
+        uint64_t start;
+
+        set(pair[1], TCP_QUICKACK, 0);
+        if (!one_write)
+            send_bytes(pair[0], 5);
+        start = workload_now();
+        send_bytes(pair[0], one_write ? 12 : 7);
+        receive_bytes(pair[1], 12);
+        workload_end(w, start);
+        send_bytes(pair[1], 1); /* the reply acknowledges it */
+        receive_bytes(pair[0], 1);
+    }
+}
+
+static void test_delayed_ack(void **state)
+{
+    const struct st_stall_record *r;
+    struct workload work;
+    size_t named = 0;
+    struct watch w;
+    char text[512];
+
+    (void)state;
+    NEEDS_BPF();
+    nodelay = one_write = 0;
+    spans_run(&work, write_twice, &w, "socket>20ms,side=unsent", ABOVE, ABOVE);
+    assert_int_equal(spans_assert(&work, &w, ST_STALL_SOCKET, 20 * MS, 2 * MS), ABOVE);
+    for (size_t i = 0; i < w.records.n; i++) {
+        r = &w.records.at[i].r;
+        assert_string_equal(spans_attribute(r, "side"), "unsent");
+        assert_string_equal(spans_attribute(r, "held_by"), "nagle");
+        assert_string_equal(spans_attribute(r, "nodelay"), "0");
+        assert_string_equal(spans_attribute(r, "bytes"), "7");
+        if (r->flags & ST_STALL_ONGOING)
+            continue;
+        if (r->timer_func)
+            assert_string_equal(watch_ksym(NULL, r->timer_func), "tcp_delack_timer");
+        named += r->timer_func != 0;
+    }
+    /* Some virtual machines run some softirqs without their tracepoints. */
+    assert_true(named + 3 >= ABOVE);
+    told_describe(&w, watch_first(&w, work.pid, 0, ST_STALL_ONGOING), text, sizeof(text));
+    assert_non_null(strstr(text, ", held by nagle"));
+    watch_stop(&w);
+    workload_wait(&work);
+}
+
+static void test_nothing_is_held(void **state)
+{
+    struct workload work;
+    struct watch w;
+
+    (void)state;
+    NEEDS_BPF();
+    for (int i = 0; i < 2; i++) {
+        nodelay = !i;
+        one_write = i;
+        spans_run(&work, write_twice, &w, "socket>20ms", ABOVE, 0);
+        assert_int_equal(told_fired(&w, 0, -1), 0);
+        watch_stop(&w);
+        workload_wait(&work);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_unread),      cmocka_unit_test(test_steady_reader),
+        cmocka_unit_test(test_never_read),  cmocka_unit_test(test_never_read_before_it_is_armed),
+        cmocka_unit_test(test_delayed_ack), cmocka_unit_test(test_nothing_is_held),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,43 @@
+/* tracepoint: a watched thread hit one. */
+#include "triggers/fields.bpf.h"
+#include "triggers/hit.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+#define SHOWN 6
+
+/* Numbers of the record that are told: their places, and their names. */
+const volatile struct filter_term shown[SHOWN];
+const volatile st_u32 shown_n;
+const char shown_name[SHOWN][24] = {""};
+
+static __always_inline int was_hit(void *ctx)
+{
+    st_u32 *slot = slot_of(bpf_get_current_task_btf());
+    struct thread *t = thread_at(slot);
+
+    if (t)
+        hit(ctx, t, *slot);
+    return 0;
+}
+
+SEC("tracepoint")
+int tracepoint_hit(void *ctx)
+{
+    return fields_pass(&span.filter, ctx) ? was_hit(ctx) : 0;
+}
+
+/* Where tracefs is not there: without fields. */
+SEC("raw_tp")
+int tracepoint_raw_hit(void *ctx)
+{
+    return was_hit(ctx);
+}
+
+static __always_inline void hit_describe(void *ctx, struct thread *t, struct st_stall_record *r)
+{
+#pragma unroll
+    for (st_u32 i = 0; i < SHOWN; i++)
+        if (i < shown_n)
+            add_attribute(r, "%s=%lld", shown_name[i], field_value(&shown[i], ctx));
+}
