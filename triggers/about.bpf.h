@@ -19,11 +19,11 @@ enum {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-struct in6_addr {
+struct in6_addr___about {
     st_u32 any[4];
 };
 
-struct sock_common {
+struct sock_common___about {
     unsigned short skc_family;
 
     unsigned short skc_dport; /* in the network's order */
@@ -32,11 +32,11 @@ struct sock_common {
 
     st_u32 skc_daddr;
 
-    struct in6_addr skc_v6_daddr;
+    struct in6_addr___about skc_v6_daddr;
 };
 
 struct sock___about {
-    struct sock_common __sk_common;
+    struct sock_common___about __sk_common;
 
     unsigned short sk_protocol;
 };

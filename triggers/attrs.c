@@ -1,5 +1,6 @@
 /* What /proc tells about a stall that fired. */
 #include "triggers/attrs.h"
+#include "triggers/record_text.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,16 +10,6 @@
 #include <unistd.h>
 
 #define TCP_LISTEN 10 /* include/net/tcp_states.h */
-
-static void add(struct st_stall_record *r, const char *key, const char *value)
-{
-    size_t need = strlen(key) + 1 + strlen(value) + 1, have = ST_STALL_EXTRA - r->extra_n;
-
-    if (r->extra_n > ST_STALL_EXTRA || need > have)
-        return;
-    snprintf(r->extra + r->extra_n, have, "%s=%s", key, value);
-    r->extra_n += (uint16_t)need;
-}
 
 /* Calls whose first argument is the descriptor that they wait for. */
 static bool is_of_a_file(int32_t call)
@@ -46,7 +37,7 @@ static void add_file(struct st_stall_record *r)
     if (n <= 0)
         return;
     name[n] = '\0';
-    add(r, "file", name);
+    trg_add_attribute(r, "file", name);
 }
 
 /* A line of /proc/PID/net/tcp: "0: 0100007F:1F90 00000000:0000 0A ...", numbers hexadecimal. */
@@ -67,29 +58,19 @@ static bool listens(const char *path, unsigned port)
     return found;
 }
 
-static const char *find(const struct st_stall_record *r, const char *key)
-{
-    size_t len = strlen(key);
-
-    for (size_t at = 0; at < r->extra_n; at += strnlen(r->extra + at, r->extra_n - at) + 1)
-        if (!strncmp(r->extra + at, key, len) && r->extra[at + len] == '=')
-            return r->extra + at + len + 1;
-    return NULL;
-}
-
 static void add_accepted(struct st_stall_record *r)
 {
-    const char *port = find(r, "local_port");
+    const char *port = trg_attribute(r, "local_port");
     char path[64];
     bool server;
 
-    if (!port || !find(r, "nodelay")) /* TCP only */
+    if (!port || !trg_attribute(r, "nodelay")) /* TCP only */
         return;
     snprintf(path, sizeof(path), "/proc/%u/net/tcp", r->pid);
     server = listens(path, (unsigned)atoi(port));
     snprintf(path, sizeof(path), "/proc/%u/net/tcp6", r->pid);
     if (server || listens(path, (unsigned)atoi(port)))
-        add(r, "accepted", "1");
+        trg_add_attribute(r, "accepted", "1");
 }
 
 void trg_add_attrs(struct st_stall_record *r)

@@ -110,5 +110,6 @@ extern const struct trg_kind trg_irq;
 extern const struct trg_kind trg_softirq;
 extern const struct trg_kind trg_tracepoint;
 extern const struct trg_kind trg_usdt;
+extern const struct trg_kind trg_bpftrace;
 
 #endif

@@ -69,7 +69,7 @@ static __noinline int measure_thread(st_u64 took, struct task_struct *task)
     return 0;
 }
 
-/* `task`: the kernel's address of the thread it is of. */
+/* `task`: the kernel's address of the thread it is of; 0: of none. */
 static __always_inline void measure(st_u64 took, st_u64 task)
 {
     st_u32 zero = 0;
@@ -81,7 +81,7 @@ static __always_inline void measure(st_u64 took, st_u64 task)
     h->sum += took;
     if (took > h->worst)
         h->worst = took;
-    if (by_thread)
+    if (by_thread && task)
         measure_thread(took, (struct task_struct *)task);
 }
 
