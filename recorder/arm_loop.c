@@ -125,6 +125,8 @@ static void close_triggers(struct arm *arm)
         st_log_warn("--prometheus: %s", err.text);
     rec_metrics_close(arm->metrics);
     arm->metrics = NULL;
+    trg_close(arm->options.marks);
+    arm->options.marks = NULL;
     trg_close(arm->options.triggers);
     arm->options.triggers = NULL;
 }

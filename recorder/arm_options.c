@@ -14,6 +14,11 @@ static int add_trigger(void *to, const char *text, struct st_error *err)
     return trg_add(to, text, err);
 }
 
+static int add_mark(void *to, const char *text, struct st_error *err)
+{
+    return trg_add_mark(to, text, err);
+}
+
 /* One snapshot a list. */
 static int push_action(struct arm_actions *list, const char *option, const char *text, struct st_error *err)
 {
@@ -118,6 +123,8 @@ static int parse(struct arm_options *o, int argc, char **argv, struct st_error *
         CALL("all", 'a', NULL, &o->target, st_target_set_all, "the whole machine"),
         CALL("on", 0, "TRIGGER", &o->triggers, add_trigger,
              "snapshot when this happens, as offcpu>20ms (repeatable)"),
+        CALL("mark", 0, "EVENT", &o->marks, add_mark,
+             "put these on the timeline: tracepoint:CAT:NAME, usdt:..., func:NAME (repeatable)"),
         PLAIN("source", 0, "NAME", ST_OPT_STRING, &o->source, "auto, intel-pt, sample or step"),
         CALL("kernel", 0, NULL, &o->kernel, set_kernel,
              "record kernel code too (default for root, where the source can)"),
@@ -196,6 +203,7 @@ int arm_options_parse(struct arm_options *o, int argc, char **argv, struct st_er
 void arm_options_free(struct arm_options *o)
 {
     trg_close(o->triggers);
+    trg_close(o->marks);
     st_vec_free(&o->then.each);
     st_vec_free(&o->at_end.each);
     st_target_free(&o->target);

@@ -26,6 +26,8 @@ struct arm_options {
 
     struct trg_set *triggers; /* NULL: no --on */
 
+    struct trg_set *marks; /* NULL: none */
+
     const char *source;
 
     int kernel; /* --kernel 1, --no-kernel 0, neither -1 */

@@ -174,6 +174,35 @@ static int open_source(struct arm *arm, struct st_error *err)
     return fd < 0 ? 0 : add_watch(arm, &arm->source_ready, fd, arm_on_source, err);
 }
 
+static int set_output(struct arm *arm, struct trg_set *set, struct st_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; set && !rc && i < arm->stalls.events.n; i++)
+        rc = trg_set_output(set, arm->stalls.rings.at[i].cpu, arm->stalls.events.at[i].fd, err);
+    return rc;
+}
+
+/* The rings for what triggers and marks write. */
+static int open_outputs(struct arm *arm, struct st_error *err)
+{
+    struct perf_event_attr attr;
+    rec_cpu_list cpus = {0};
+    int rc = rec_cpus_online(&cpus, err);
+
+    rec_snapshot_stall_attr(&attr);
+    if (!rc)
+        rc = rec_group_open(&arm->stalls, &attr, &cpus, STALL_RING, STALL_RING / 2, err);
+    if (!rc)
+        rc = rec_group_add(&arm->stalls, -1, "take the records of triggers on every CPU", err);
+    if (!rc)
+        rc = set_output(arm, arm->options.triggers, err);
+    if (!rc)
+        rc = set_output(arm, arm->options.marks, err);
+    st_vec_free(&cpus);
+    return rc ? rc : rec_group_watch(&arm->stalls, arm->loop, arm_on_stalls, arm, err);
+}
+
 static int open_triggers(struct arm *arm, struct st_error *err)
 {
     struct trg_config config = {
@@ -183,22 +212,12 @@ static int open_triggers(struct arm *arm, struct st_error *err)
         .by_thread = arm->options.prometheus != NULL,
         .early = arm->ops->stops_in_kernel && arm->ops->stops_in_kernel(arm->source),
     };
-    struct perf_event_attr attr;
-    rec_cpu_list cpus = {0};
-    int rc = trg_open(arm->options.triggers, &config, err);
+    int rc = arm->options.triggers ? trg_open(arm->options.triggers, &config, err) : 0;
 
-    rec_snapshot_stall_attr(&attr);
-    if (!rc)
-        rc = rec_cpus_online(&cpus, err);
-    if (!rc)
-        rc = rec_group_open(&arm->stalls, &attr, &cpus, STALL_RING, STALL_RING / 2, err);
-    if (!rc)
-        rc = rec_group_add(&arm->stalls, -1, "take the records of triggers on every CPU", err);
-    for (size_t i = 0; !rc && i < arm->stalls.events.n; i++)
-        rc = trg_set_output(arm->options.triggers, arm->stalls.rings.at[i].cpu, arm->stalls.events.at[i].fd,
-                            err);
-    st_vec_free(&cpus);
-    return rc ? rc : rec_group_watch(&arm->stalls, arm->loop, arm_on_stalls, arm, err);
+    config.marks = true;
+    if (!rc && arm->options.marks)
+        rc = trg_open(arm->options.marks, &config, err);
+    return rc ? rc : open_outputs(arm, err);
 }
 
 static int open_outside(struct arm *arm, struct st_error *err)
@@ -227,6 +246,9 @@ static int start(struct arm *arm, struct st_error *err)
 {
     bool early = arm->options.triggers && records_kernel(arm);
     int rc = early ? trg_start(arm->options.triggers, err) : 0;
+
+    if (!rc && arm->options.marks)
+        rc = trg_start(arm->options.marks, err);
 
     if (!rc)
         rc = arm->ops->start(arm->source, err);
@@ -290,7 +312,7 @@ static int open_all(struct arm *arm, struct st_error *err)
         rc = open_sideband(arm, err);
     if (!rc)
         rc = open_source(arm, err);
-    if (!rc && arm->options.triggers)
+    if (!rc && (arm->options.triggers || arm->options.marks))
         rc = open_triggers(arm, err);
     if (!rc)
         rc = open_outside(arm, err);

@@ -110,7 +110,7 @@ static int write_snapshot(struct arm *arm, struct st_error *err)
         .source = arm->source,
         .sideband = arm->sideband,
         .store = arm->store,
-        .stalls = arm->options.triggers ? &arm->stalls : NULL,
+        .stalls = arm->options.triggers || arm->options.marks ? &arm->stalls : NULL,
         .kallsyms = arm->kallsyms,
         .target = &arm->options.target,
         .argc = arm->argc,
@@ -121,7 +121,8 @@ static int write_snapshot(struct arm *arm, struct st_error *err)
         .fired = trap ? &c->record : NULL,
         .source_text = arm->source_text,
         .armed = arm->armed,
-        .lost_events = arm->options.triggers ? trg_lost(arm->options.triggers) : 0,
+        .lost_events = (arm->options.triggers ? trg_lost(arm->options.triggers) : 0) +
+                       (arm->options.marks ? trg_lost(arm->options.marks) : 0),
         .warnings = arm->warnings.at,
         .nwarnings = arm->warnings.n,
     };

@@ -76,6 +76,8 @@ static void configure_span(struct trg_state *s)
     s->span->kind = spec->kind->record_kind;
     s->span->trigger = s->how.trigger;
     s->span->measure_only = s->how.config->measure_only;
+    if (s->how.config->marks)
+        snprintf(s->span->mark, sizeof(s->span->mark), "%s", spec->text);
     s->span->worst = spec->worst;
     s->span->count_idle = spec->options->count_idle;
     memcpy(s->span->idle.calls, spec->options->idle, sizeof(spec->options->idle));

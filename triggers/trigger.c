@@ -41,6 +41,39 @@ int trg_add(struct trg_set **set, const char *text, struct st_error *err)
     return rc;
 }
 
+/* As the user wrote it: that is the mark's name. */
+static int keep_text(struct trg_spec *spec, const char *text, struct st_error *err)
+{
+    char *copy = strdup(text);
+
+    if (!copy)
+        return st_nomem(err, "a mark");
+    free(spec->text);
+    spec->text = copy;
+    return 0;
+}
+
+int trg_add_mark(struct trg_set **set, const char *text, struct st_error *err)
+{
+    static const char *const words[] = {"tracepoint", "usdt", "func", "call"};
+    size_t n = strcspn(text, ":"), known = 0;
+    char as_call[512], safe[256];
+    int rc;
+
+    while (known < 4 && (strlen(words[known]) != n || strncmp(words[known], text, n)))
+        known++;
+    st_safe_text(safe, sizeof(safe), text);
+    if (known == 4)
+        return st_fail(
+            err, ST_EUSAGE,
+            "--mark '%s': a mark is tracepoint:CATEGORY:NAME, usdt:PATH:PROVIDER:NAME or func:NAME", safe);
+    snprintf(as_call, sizeof(as_call), "call%s", text + n);
+    rc = trg_add(set, n == 4 && !strncmp(text, "func", 4) ? as_call : text, err);
+    if (!rc)
+        rc = keep_text(&(*set)->each.at[(*set)->each.n - 1].spec, text, err);
+    return rc ? st_prefix(err, "--mark '%s': ", safe) : 0;
+}
+
 size_t trg_count(const struct trg_set *set)
 {
     return set ? set->each.n : 0;

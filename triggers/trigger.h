@@ -26,12 +26,18 @@ struct trg_config {
 
     bool measure_only; /* `watch`: histograms, nothing fires */
 
+    bool marks; /* the set is of marks (trg_add_mark): their hits are records, and fire nothing */
+
     bool by_thread; /* a histogram a thread too */
 };
 
 /* Parses one --on text and adds it to the set (created when *set is NULL). ST_EUSAGE shows the text, a caret
  * under the place, and the nearest word. */
 int trg_add(struct trg_set **set, const char *text, struct st_error *err);
+
+/* The same for a --mark: a kind whose every hit counts, "tracepoint:CAT:NAME", "usdt:PATH:PROVIDER:NAME" or
+ * "func:NAME", with if=. A set holds either triggers or marks. */
+int trg_add_mark(struct trg_set **set, const char *text, struct st_error *err);
 
 size_t trg_count(const struct trg_set *set);
 
