@@ -19,7 +19,7 @@ SELECT 'delayed ACK against Nagle' AS cause,
                SELECT name FROM (
                    SELECT p.name, c.start_ns FROM call c JOIN symbol s ON s.id = c.symbol_id JOIN call o ON o.id = c.parent_id
                    JOIN symbol p ON p.id = o.symbol_id
-                   WHERE c.thread_id = l.thread_id AND c.start_ns BETWEEN l.start_ns - 5000000 AND l.start_ns
+                   WHERE c.thread_id = l.thread_id AND c.start_ns BETWEEN l.start_ns - 50000000 AND l.start_ns
                      AND s.name IN ('write', '__write', '__libc_write', '__GI___libc_write', 'writev', '__writev', 'send', '__send',
                                     '__libc_send', 'sendto', '__sendto', '__libc_sendto', 'sendmsg', '__sendmsg', '__libc_sendmsg')
                    ORDER BY c.start_ns DESC LIMIT 2) ORDER BY start_ns)), '') ||
