@@ -39,12 +39,12 @@ causes_of() {
     wait_for 10 grep -qx causes "/proc/$target/comm" || fail "causes $1 does not run"
     sleep 0.3 # it has started its helpers, which stay out of the group
     [ -z "${group:-}" ] || echo "$target" >"$group/cgroup.procs" || fail "no way into $group"
-    "$STALLTRAP" arm --source "${source:-sample}" -p "$target" --on "$trigger" --warm-up 200ms --snapshots 3 --timeout 10s -o t >arm.out 2>arm.err
+    "$STALLTRAP" arm --source "${source:-sample}" -p "$target" --on "$trigger" --warm-up 200ms --snapshots ${snapshots:-3} --timeout 10s -o t >arm.out 2>arm.err
     children=$(pgrep -P "$target")
     kill -KILL "$target" $children
     wait_end "$target" 5
     [ -s t.1.db ] || fail "$1: nothing fired" arm.out arm.err
-    for i in 1 2 3; do
+    for ((i = 1; i <= ${snapshots:-3}; i++)); do
         [ ! -s t.$i.db ] || "$STALLTRAP" report t.$i.db >report.$i 2>&1 || fail "report ends with $?" report.$i
     done
     grep -h '^  cause ' report.? >causes
@@ -99,7 +99,8 @@ ready='offcpu>20ms,state=preempted'
 has "$ready" 'CPU taken by other work: .*: thread [0-9]* "hog" got its CPU' hog
 if group cpu; then
     if [ -e "$group/cpu.cfs_quota_us" ]; then echo 20000 >"$group/cpu.cfs_quota_us"; else echo "20000 100000" >"$group/cpu.max"; fi
-    has "$ready" 'cgroup CPU throttling: .* may use 20\.0 ms of CPU time every 100 ms' compute
+    # A thread that something else preempts before its group is throttled cannot be told: on a busy machine most are.
+    snapshots=9 has "$ready" 'cgroup CPU throttling: .* may use 20\.0 ms of CPU time every 100 ms' compute
     if [ -e "$group/cpu.cfs_quota_us" ]; then echo 190000 >"$group/cpu.cfs_quota_us"; else echo "190000 100000" >"$group/cpu.max"; fi
     nearly "$ready" 'cgroup' hog
 else

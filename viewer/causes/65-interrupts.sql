@@ -10,3 +10,4 @@ SELECT 'softirq load', 'the thread was ready to run for ' || duration(l.duration
 FROM stall l
 JOIN stall_attr n ON n.stall_id = l.id AND n.key = 'next' AND n.value LIKE '%"ksoftirqd/%'
 WHERE l.id = ?1 AND l.state = 'runnable'
+  AND NOT EXISTS (SELECT 1 FROM stall_attr WHERE stall_id = l.id AND key = 'throttled' AND value > 0)

@@ -1,5 +1,6 @@
 -- The thread could have run all the time: the scheduler gave its CPU to others. The record names the one that got it first; how long that
--- one had it is known where its switches were recorded. Without a name nobody is blamed.
+-- one had it is known where its switches were recorded. Without a name nobody is blamed;
+-- nor when its control group is throttled now and then, which a preempted thread cannot be told apart from.
 SELECT 'CPU taken by other work' AS cause,
        'the thread was ready to run for ' || duration(l.duration_ns) || ': ' || n.value || ' got its CPU' ||
        coalesce(' and had it for ' || duration((
@@ -10,3 +11,4 @@ SELECT 'CPU taken by other work' AS cause,
 FROM stall l
 JOIN stall_attr n ON n.stall_id = l.id AND n.key = 'next'
 WHERE l.id = ?1 AND l.kind IN ('offcpu', 'runq') AND l.state = 'runnable'
+  AND NOT EXISTS (SELECT 1 FROM stall_attr WHERE stall_id = l.id AND key = 'throttled' AND value > 0)
