@@ -72,6 +72,7 @@ waits='offcpu>20ms,idle=yes,state=sleeping'
 disk='offcpu>50us,state=blocked'
 
 has "$waits" 'delayed ACK against Nagle: the socket to 127\.0\.0\.1:[0-9]* .*tcp_nagle_test.*tcp_delack_timer.*TCP_NODELAY' nagle
+has 'socket>20ms' 'delayed ACK against Nagle: 48 bytes to 127\.0\.0\.1:[0-9]* lay unsent for .*TCP_NODELAY' nagle
 nearly "$waits" 'delayed ACK' slow-server
 grep -q 'slow peer: 127\.0\.0\.1:[0-9]* answered after' causes || fail "slow-server: not the peer" causes
 nearly "$waits" 'slow peer' requests

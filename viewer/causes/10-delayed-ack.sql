@@ -34,9 +34,18 @@ SELECT 'delayed ACK against Nagle',
        ' ran: the peer''s small write was held by Nagle''s algorithm (tcp_nagle_test) until this side''s delayed acknowledgement' ||
        ' (tcp_delack_timer); setsockopt(TCP_NODELAY) is missing on the writing socket: with it, or with one write instead of two, the wait is gone'
 FROM l
-WHERE timer = 'tcp_delack_timer'
+WHERE timer = 'tcp_delack_timer' AND kind <> 'socket'
   AND coalesce(syscall, '') NOT IN ('write', 'writev', 'sendto', 'sendmsg', 'sendmmsg', 'sendfile')
   AND NOT EXISTS (
       SELECT 1 FROM stack k JOIN symbol s ON s.id = k.symbol_id
       WHERE k.id = l.kernel_stack_id AND s.name = 'sk_stream_wait_memory')
+UNION ALL
+SELECT 'delayed ACK against Nagle',
+       coalesce((SELECT value FROM stall_attr WHERE stall_id = l.id AND key = 'bytes'), 'some') || ' bytes to ' || coalesce(peer, 'the peer') ||
+       ' lay unsent for ' || duration(duration_ns) ||
+       ': Nagle''s algorithm (tcp_nagle_test) held the small write until the peer''s delayed acknowledgement (tcp_delack_timer) came' ||
+       '; setsockopt(TCP_NODELAY) is missing on the socket: with it, or with one write instead of two, the wait is gone'
+FROM l
+WHERE kind = 'socket' AND nodelay = 0 AND duration_ns >= 5000000
+  AND EXISTS (SELECT 1 FROM stall_attr WHERE stall_id = l.id AND key = 'held_by' AND lower(value) = 'nagle')
 LIMIT 1
