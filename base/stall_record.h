@@ -23,6 +23,7 @@ typedef unsigned short st_u16;
 #define ST_SYMBOL_MAGIC  0x31595453u /* "STY1": a struct st_symbol_record */
 #define ST_META_MAGIC    0x314d5453u /* "STM1": a struct st_meta_record */
 #define ST_VDSO_MAGIC    0x31565453u /* "STV1": a struct st_vdso_record */
+#define ST_MARK_MAGIC    0x314b5453u /* "STK1": a struct st_mark_record */
 #define ST_STALL_VERSION 1
 
 /* The event's name in the perf.data attribute (HEADER_EVENT_DESC) of the samples that hold these records. */
@@ -146,6 +147,23 @@ struct st_stall_record {
     st_u64 wstack[ST_STALL_WSTACK]; /* the waker's kernel stack */
 
     char extra[ST_STALL_EXTRA];
+};
+
+#define ST_MARK_NAME 64
+#define ST_MARK_TEXT 192
+
+/* An instant that the user wanted on the timeline, a sample of the same event as the stall records: the
+ * sample's time, thread and CPU are its own. */
+struct st_mark_record {
+    st_u32 magic;
+
+    st_u16 version;
+
+    st_u16 text_n; /* bytes of text in use: NUL-terminated "key=value" strings, the arguments */
+
+    char name[ST_MARK_NAME]; /* what --mark named; NUL-terminated */
+
+    char text[ST_MARK_TEXT];
 };
 
 /* Names for the kernel addresses that stall records hold, resolved where they were recorded (written by the

@@ -123,6 +123,14 @@ void model_reason(const struct st_stall_record *s, uint64_t duration, bool going
 {
     char how_long[24], call[64], next[64];
 
+    if (s->kind == ST_STALL_BPFTRACE) { /* in its own words */
+        bool said = s->extra_n > 7 && s->extra_n <= ST_STALL_EXTRA && !strncmp(s->extra, "reason=", 7) &&
+                    memchr(s->extra, 0, s->extra_n);
+
+        snprintf(text, size, "thread %u \"%s\" %s", s->tid, s->comm, find_kind(s->kind)->verb);
+        append(text, size, ": ", said ? s->extra + 7 : "");
+        return;
+    }
     st_format_duration((int64_t)duration, how_long, sizeof(how_long));
     snprintf(text, size, "thread %u \"%s\" %s", s->tid, s->comm, find_kind(s->kind)->verb);
     if (duration || going_on)

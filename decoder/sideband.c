@@ -150,6 +150,9 @@ void dec_sideband_free(struct dec_sideband *sb)
         st_vec_free(&sb->rings.at[i].pieces);
     st_vec_free(&sb->cpus);
     st_vec_free(&sb->rings);
+    for (size_t i = 0; i < sb->mark_names.n; i++)
+        free(sb->mark_names.at[i]);
+    st_vec_free(&sb->mark_names);
     st_vec_free(&sb->notices);
     st_vec_free(&sb->samples);
     st_vec_free(&sb->sample_rings);

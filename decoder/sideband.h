@@ -123,7 +123,7 @@ struct dec_notice {
 
     const char *name; /* "exec", "throttled", ... */
 
-    char detail[64];
+    char detail[ST_MARK_TEXT + 1];
 };
 
 struct dec_stall_sample {
@@ -195,6 +195,8 @@ struct dec_sideband {
     ST_VEC(struct dec_ring) rings;
 
     ST_VEC(struct dec_notice) notices;
+
+    ST_VEC(char *) mark_names; /* of notices; owned */
 
     ST_VEC(struct dec_sample_record) samples; /* by thread, then time */
 

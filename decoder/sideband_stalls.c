@@ -74,6 +74,37 @@ static int take_names(struct sb_context *c, const struct pd_record *r, const str
     return 0;
 }
 
+/* "fd=3 count=12": the strings, a space between them. */
+static int take_mark(struct sb_context *c, const struct pd_record *r, const struct pd_sample *sample,
+                     struct st_error *err)
+{
+    struct dec_notice n = {.time = r->id.time, .tid = (int32_t)r->id.tid, .cpu = (int32_t)r->id.cpu};
+    struct st_mark_record m;
+    size_t used = 0;
+    char *name;
+
+    if (sample->raw_size < sizeof(m)) {
+        c->sb->skipped++;
+        return 0;
+    }
+    memcpy(&m, sample->raw, sizeof(m));
+    m.name[sizeof(m.name) - 1] = '\0';
+    for (size_t i = 0; i < m.text_n && i < sizeof(m.text) && used + 1 < sizeof(n.detail); i++)
+        if (m.text[i])
+            n.detail[used++] = m.text[i];
+        else if (used && n.detail[used - 1] != ' ')
+            n.detail[used++] = ' ';
+    while (used && n.detail[used - 1] == ' ')
+        n.detail[--used] = '\0';
+    name = strdup(m.name);
+    n.name = name;
+    if (!name || st_vec_push(&c->sb->mark_names, name)) {
+        free(name);
+        return st_nomem(err, "the trace's marks");
+    }
+    return st_vec_push(&c->sb->notices, n) ? st_nomem(err, "the trace's marks") : 0;
+}
+
 int sb_stall_sample(struct sb_context *c, const struct pd_record *r, struct st_error *err)
 {
     struct pd_sample sample;
@@ -86,6 +117,8 @@ int sb_stall_sample(struct sb_context *c, const struct pd_record *r, struct st_e
         memcpy(&magic, sample.raw, sizeof(magic));
     if (magic == ST_STALL_MAGIC)
         return take_stall(c, r, &sample, err);
+    if (magic == ST_MARK_MAGIC)
+        return take_mark(c, r, &sample, err);
     if (magic == ST_SYMBOL_MAGIC)
         return take_names(c, r, &sample, err);
     c->sb->skipped++;

@@ -11,6 +11,7 @@
 #include "recorder/kallsyms.h"
 #include "recorder/launch.h"
 #include "recorder/loop.h"
+#include "recorder/metrics.h"
 #include "recorder/perf_clock.h"
 #include "recorder/record_store.h"
 #include "recorder/sideband.h"
@@ -67,6 +68,8 @@ struct arm {
 
     struct rec_jobs *jobs;
 
+    struct rec_metrics *metrics;
+
     struct rec_kallsyms *kallsyms; /* read at the first trap */
 
     bool kallsyms_tried;
@@ -83,11 +86,25 @@ struct arm {
 
     bool frozen; /* the source is, for that snapshot */
 
+    bool captured; /* it is copied, and waits for the actions that come before it */
+
+    struct rec_action_run before;
+
+    unsigned dropped; /* traps whose snapshot was not written because such an action failed */
+
+    bool at_end; /* the snapshot of --at-end is being taken */
+
+    bool ended_by_signal; /* SIGTERM or SIGHUP: nothing more is done */
+
     struct rec_capture capture;
 
     unsigned traps; /* that fired */
 
     unsigned written; /* snapshots */
+
+    char *last_data, *last_db; /* of the last one; NULL: none */
+
+    enum arm_reason last_reason;
 
     bool failed; /* to write one */
 

@@ -3,6 +3,7 @@
 #include "base/units.h"
 #include "recorder/arm.h"
 #include "recorder/signals.h"
+#include "triggers/histogram.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -39,6 +40,7 @@ int arm_on_signal(void *ctx, struct st_error *err)
     default:
         if (!arm->written)
             st_log_info("ended by signal %d: nothing was written", signal);
+        arm->ended_by_signal = true;
         return end_now(arm);
     }
 }
@@ -117,20 +119,88 @@ static void close_triggers(struct arm *arm)
     struct st_error err = {0};
 
     if (arm->armed && arm->options.triggers && !arm->options.quiet &&
-        trg_print_histograms(arm->options.triggers, stderr, &err))
+        trg_print_histograms(arm->options.triggers, false, stderr, &err))
         st_log_warn("%s", err.text);
+    if (rec_metrics_finish(arm->metrics, &err))
+        st_log_warn("--prometheus: %s", err.text);
+    rec_metrics_close(arm->metrics);
+    arm->metrics = NULL;
+    trg_close(arm->options.marks);
+    arm->options.marks = NULL;
     trg_close(arm->options.triggers);
     arm->options.triggers = NULL;
 }
 
+/* ---- --at-end ---- */
+
+struct ending {
+    bool over, good;
+};
+
+static int ending_done(void *ctx, bool good, struct st_error *err)
+{
+    struct ending *e = ctx;
+
+    (void)err;
+    e->over = true;
+    e->good = good;
+    return 0;
+}
+
+/* Runs some of the actions, and waits for them. False: one failed, or a signal ended the waiting. */
+static bool run_ending(struct arm *arm, size_t from, size_t to)
+{
+    struct ending e = {0};
+    struct st_error err = {0};
+    struct rec_action_run run = {.loop = arm->loop,
+                                 .option = "--at-end",
+                                 .list = arm->options.at_end.each.at + from,
+                                 .n = to - from,
+                                 .env = {arm->last_data, arm->last_db, "end"},
+                                 .done = ending_done,
+                                 .ctx = &e};
+
+    if (from == to)
+        return true;
+    arm->live = false; /* nothing fires any more */
+    if (rec_action_start(&run, &err))
+        return false;
+    while (!e.over && arm->jobs && rec_loop_turn(arm->loop, &err) >= 0)
+        ;
+    rec_action_stop(&run);
+    return e.over && e.good;
+}
+
+/* What comes up to and with the snapshot, while everything is still open. One that Ctrl-C took, or the
+ * target's end, is that snapshot. Returns whether to go on with the rest. */
+static bool end_with_snapshot(struct arm *arm)
+{
+    const struct arm_actions *a = &arm->options.at_end;
+    struct st_error err = {0};
+
+    if (!a->has_snapshot)
+        return true;
+    if (!run_ending(arm, 0, a->before))
+        return false;
+    if (arm->last_reason == ARM_INTERRUPT || arm->last_reason == ARM_END)
+        return true;
+    arm->live = arm->at_end = true;
+    if (arm_want(arm, ARM_END, NULL, &err))
+        st_log_warn("%s", err.text);
+    return true;
+}
+
 int arm_run(struct arm *arm, struct st_error *err)
 {
+    bool ending;
+
     struct st_error late = {0};
     bool go_on;
     int rc = 0;
 
     while (!rc && !arm->finish)
         rc = rec_loop_turn(arm->loop, err);
+    ending = arm->armed && !arm->ended_by_signal && end_with_snapshot(arm);
     arm_detach(arm);
     /* The target is free again; what was written is still decoded, also after an error. */
     go_on = !arm->jobs || !rec_jobs_go(arm->jobs, &late);
@@ -139,5 +209,7 @@ int arm_run(struct arm *arm, struct st_error *err)
         go_on = rec_loop_turn(arm->loop, &late) >= 0;
     if (!go_on && late.code)
         st_log_warn("%s", late.text);
+    if (ending && arm->jobs)
+        run_ending(arm, arm->options.at_end.before, arm->options.at_end.each.n);
     return rc;
 }

@@ -14,11 +14,41 @@ static int add_trigger(void *to, const char *text, struct st_error *err)
     return trg_add(to, text, err);
 }
 
+static int add_mark(void *to, const char *text, struct st_error *err)
+{
+    return trg_add_mark(to, text, err);
+}
+
+/* One snapshot a list. */
+static int push_action(struct arm_actions *list, const char *option, const char *text, struct st_error *err)
+{
+    struct rec_action action;
+    int rc = rec_action_parse(option, text, &action, err);
+
+    if (rc)
+        return rc;
+    if (action.kind == REC_ACTION_SNAPSHOT) {
+        if (list->has_snapshot)
+            return st_fail(err, ST_EUSAGE, "%s: 'snapshot' was given before", option);
+        list->has_snapshot = true;
+        list->before = list->each.n;
+        return 0;
+    }
+    return st_vec_push(&list->each, action) ? st_nomem(err, "the list of actions") : 0;
+}
+
 static int add_action(void *to, const char *text, struct st_error *err)
 {
     struct arm_options *o = to;
 
-    return st_vec_push(&o->actions, text) ? st_nomem(err, "the list of actions") : 0;
+    return push_action(&o->then, "--then", text, err);
+}
+
+static int add_at_end(void *to, const char *text, struct st_error *err)
+{
+    struct arm_options *o = to;
+
+    return push_action(&o->at_end, "--at-end", text, err);
 }
 
 static int set_kernel(void *to, const char *unused, struct st_error *err)
@@ -93,6 +123,8 @@ static int parse(struct arm_options *o, int argc, char **argv, struct st_error *
         CALL("all", 'a', NULL, &o->target, st_target_set_all, "the whole machine"),
         CALL("on", 0, "TRIGGER", &o->triggers, add_trigger,
              "snapshot when this happens, as offcpu>20ms (repeatable)"),
+        CALL("mark", 0, "EVENT", &o->marks, add_mark,
+             "put these on the timeline: tracepoint:CAT:NAME, usdt:..., func:NAME (repeatable)"),
         PLAIN("source", 0, "NAME", ST_OPT_STRING, &o->source, "auto, intel-pt, sample or step"),
         CALL("kernel", 0, NULL, &o->kernel, set_kernel,
              "record kernel code too (default for root, where the source can)"),
@@ -110,7 +142,11 @@ static int parse(struct arm_options *o, int argc, char **argv, struct st_error *
         PLAIN("after", 0, "DUR", ST_OPT_DURATION, &o->after, "go on recording so long past the trigger"),
         PLAIN("warm-up", 0, "DUR", ST_OPT_DURATION, &o->warm_up, "nothing fires so long after arming"),
         PLAIN("timeout", 0, "DUR", ST_OPT_DURATION, &o->timeout, "end after so long, whatever happened"),
-        CALL("then", 0, "ACTION", o, add_action, "shell command for each snapshot, in order (repeatable)"),
+        CALL("then", 0, "ACTION", o, add_action,
+             "for each trap, in order: snapshot, signal:NUM:PID, shell:CMD or CMD (repeatable)"),
+        CALL("at-end", 0, "ACTION", o, add_at_end, "the same, when the recording ends (repeatable)"),
+        PLAIN("prometheus", 0, "FILE|PORT", ST_OPT_STRING, &o->prometheus,
+              "what the triggers measure as OpenMetrics text, in a file or served"),
         PLAIN("no-decode", 0, NULL, ST_OPT_FLAG, &o->no_decode, "write PREFIX.N.data only"),
         NUMBER("ready-fd", 0, "FD", &o->ready_fd, "write \"armed\\n\" to this descriptor when live"),
         PLAIN("quiet", 'q', NULL, ST_OPT_FLAG, &o->quiet, "say only what was written, and what went wrong"),
@@ -138,6 +174,8 @@ static int check(const struct arm_options *o, struct st_error *err)
         return st_fail_errno(err, ST_EUSAGE, "--ready-fd %ld", o->ready_fd);
     if (o->ready_fd >= 0)
         fcntl((int)o->ready_fd, F_SETFD, FD_CLOEXEC);
+    if (o->prometheus && !o->triggers)
+        return st_fail(err, ST_EUSAGE, "--prometheus tells what triggers measure: it needs --on");
     if (!*o->prefix)
         return st_fail(err, ST_EUSAGE, "-o: the prefix of the files is empty");
     if (o->prefix[strlen(o->prefix) - 1] == '/') {
@@ -166,6 +204,8 @@ int arm_options_parse(struct arm_options *o, int argc, char **argv, struct st_er
 void arm_options_free(struct arm_options *o)
 {
     trg_close(o->triggers);
-    st_vec_free(&o->actions);
+    trg_close(o->marks);
+    st_vec_free(&o->then.each);
+    st_vec_free(&o->at_end.each);
     st_target_free(&o->target);
 }

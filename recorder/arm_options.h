@@ -5,16 +5,28 @@
 #include "base/error.h"
 #include "base/target.h"
 #include "base/vec.h"
+#include "recorder/action.h"
 #include "recorder/source.h"
 #include "triggers/trigger.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Actions in order. The snapshot is written behind the first `before` of them. */
+struct arm_actions {
+    ST_VEC(struct rec_action) each; /* without the snapshot */
+
+    bool has_snapshot;
+
+    size_t before;
+};
+
 struct arm_options {
     struct st_target target;
 
     struct trg_set *triggers; /* NULL: no --on */
+
+    struct trg_set *marks; /* NULL: none */
 
     const char *source;
 
@@ -30,13 +42,15 @@ struct arm_options {
 
     bool syscalls;
 
+    const char *prometheus; /* NULL: not wanted */
+
     const char *prefix;
 
     long snapshots; /* 0: no limit */
 
     uint64_t cooldown, after, warm_up, timeout; /* ns; timeout 0: none */
 
-    ST_VEC(const char *) actions;
+    struct arm_actions then, at_end;
 
     bool no_decode;
 

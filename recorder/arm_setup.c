@@ -175,37 +175,58 @@ static int open_source(struct arm *arm, struct st_error *err)
     return fd < 0 ? 0 : add_watch(arm, &arm->source_ready, fd, arm_on_source, err);
 }
 
+static int set_output(struct arm *arm, struct trg_set *set, struct st_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; set && !rc && i < arm->stalls.events.n; i++)
+        rc = trg_set_output(set, arm->stalls.rings.at[i].cpu, arm->stalls.events.at[i].fd, err);
+    return rc;
+}
+
+/* The rings for what triggers and marks write. */
+static int open_outputs(struct arm *arm, struct st_error *err)
+{
+    struct perf_event_attr attr;
+    rec_cpu_list cpus = {0};
+    int rc = rec_cpus_online(&cpus, err);
+
+    rec_snapshot_stall_attr(&attr);
+    if (!rc)
+        rc = rec_group_open(&arm->stalls, &attr, &cpus, STALL_RING, STALL_RING / 2, err);
+    if (!rc)
+        rc = rec_group_add(&arm->stalls, -1, "take the records of triggers on every CPU", err);
+    if (!rc)
+        rc = set_output(arm, arm->options.triggers, err);
+    if (!rc)
+        rc = set_output(arm, arm->options.marks, err);
+    st_vec_free(&cpus);
+    return rc ? rc : rec_group_watch(&arm->stalls, arm->loop, arm_on_stalls, arm, err);
+}
+
 static int open_triggers(struct arm *arm, struct st_error *err)
 {
     struct trg_config config = {
         .target = &arm->options.target,
         .command = arm->launch.pid,
         .warm_up_ns = arm->options.warm_up,
+        .by_thread = arm->options.prometheus != NULL,
         .early = arm->ops->stops_in_kernel && arm->ops->stops_in_kernel(arm->source),
     };
-    struct perf_event_attr attr;
-    rec_cpu_list cpus = {0};
-    int rc = trg_open(arm->options.triggers, &config, err);
+    int rc = arm->options.triggers ? trg_open(arm->options.triggers, &config, err) : 0;
 
-    rec_snapshot_stall_attr(&attr);
-    if (!rc)
-        rc = rec_cpus_online(&cpus, err);
-    if (!rc)
-        rc = rec_group_open(&arm->stalls, &attr, &cpus, STALL_RING, STALL_RING / 2, err);
-    if (!rc)
-        rc = rec_group_add(&arm->stalls, -1, "take the records of triggers on every CPU", err);
-    for (size_t i = 0; !rc && i < arm->stalls.events.n; i++)
-        rc = trg_set_output(arm->options.triggers, arm->stalls.rings.at[i].cpu, arm->stalls.events.at[i].fd,
-                            err);
-    st_vec_free(&cpus);
-    return rc ? rc : rec_group_watch(&arm->stalls, arm->loop, arm_on_stalls, arm, err);
+    config.marks = true;
+    if (!rc && arm->options.marks)
+        rc = trg_open(arm->options.marks, &config, err);
+    return rc ? rc : open_outputs(arm, err);
 }
 
 static int open_outside(struct arm *arm, struct st_error *err)
 {
     const struct arm_options *o = &arm->options;
-    struct rec_jobs_config jobs = {
-        .decode = !o->no_decode, .actions = o->actions.at, .nactions = o->actions.n};
+    struct rec_jobs_config jobs = {.decode = !o->no_decode,
+                                   .actions = o->then.each.at ? o->then.each.at + o->then.before : NULL,
+                                   .nactions = o->then.each.n - o->then.before};
     const pid_t *pids = arm->launch.pid ? &arm->launch.pid : o->target.pids;
     size_t npids = arm->launch.pid ? 1 : o->target.npids;
     int rc = rec_jobs_open(arm->loop, &jobs, &arm->jobs, err);
@@ -227,12 +248,18 @@ static int start(struct arm *arm, struct st_error *err)
     bool early = arm->options.triggers && records_kernel(arm);
     int rc = early ? trg_start(arm->options.triggers, err) : 0;
 
+    if (!rc && arm->options.marks)
+        rc = trg_start(arm->options.marks, err);
+
     if (!rc)
         rc = arm->ops->start(arm->source, err);
     if (!rc && arm->options.triggers && !early)
         rc = trg_start(arm->options.triggers, err);
     if (!rc)
         rc = rec_clock_now(&arm->clock, &arm->armed, err);
+    if (!rc && arm->options.prometheus)
+        rc = rec_metrics_open(arm->options.prometheus, arm->options.triggers, &arm->traps, arm->loop,
+                              REC_METRICS_EVERY, &arm->metrics, err);
     if (!rc && arm->launch.pid)
         rc = rec_launch_go(&arm->launch, err);
     if (!rc && arm->options.timeout)
@@ -286,7 +313,7 @@ static int open_all(struct arm *arm, struct st_error *err)
         rc = open_sideband(arm, err);
     if (!rc)
         rc = open_source(arm, err);
-    if (!rc && arm->options.triggers)
+    if (!rc && (arm->options.triggers || arm->options.marks))
         rc = open_triggers(arm, err);
     if (!rc)
         rc = open_outside(arm, err);
@@ -345,6 +372,12 @@ void arm_detach(struct arm *arm)
 void arm_close(struct arm *arm)
 {
     arm_detach(arm);
+    free(arm->last_data);
+    free(arm->last_db);
+    rec_action_stop(&arm->before);
+    if (arm->captured)
+        rec_capture_free(&arm->capture);
+    rec_metrics_close(arm->metrics);
     rec_jobs_close(arm->jobs);
     rec_launch_close(&arm->launch);
     rec_clock_close(&arm->clock);

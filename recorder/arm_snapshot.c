@@ -110,7 +110,7 @@ static int write_snapshot(struct arm *arm, struct st_error *err)
         .source = arm->source,
         .sideband = arm->sideband,
         .store = arm->store,
-        .stalls = arm->options.triggers ? &arm->stalls : NULL,
+        .stalls = arm->options.triggers || arm->options.marks ? &arm->stalls : NULL,
         .kallsyms = arm->kallsyms,
         .target = &arm->options.target,
         .argc = arm->argc,
@@ -121,7 +121,8 @@ static int write_snapshot(struct arm *arm, struct st_error *err)
         .fired = trap ? &c->record : NULL,
         .source_text = arm->source_text,
         .armed = arm->armed,
-        .lost_events = arm->options.triggers ? trg_lost(arm->options.triggers) : 0,
+        .lost_events = (arm->options.triggers ? trg_lost(arm->options.triggers) : 0) +
+                       (arm->options.marks ? trg_lost(arm->options.marks) : 0),
         .warnings = arm->warnings.at,
         .nwarnings = arm->warnings.n,
     };
@@ -130,12 +131,20 @@ static int write_snapshot(struct arm *arm, struct st_error *err)
 
     if (!rc) {
         arm->written++;
+        arm->last_reason = c->reason;
         answer_snap(arm, data, NULL);
-        rc = rec_jobs_add(arm->jobs, data, db, trap ? s.trigger : s.reason, err);
+        rc = rec_jobs_add(arm->jobs, data, db, trap ? s.trigger : s.reason, !arm->at_end, err);
     }
-    free(data);
-    free(db);
-    return rc;
+    if (rc) {
+        free(data);
+        free(db);
+        return rc;
+    }
+    free(arm->last_data);
+    free(arm->last_db);
+    arm->last_data = data;
+    arm->last_db = db;
+    return 0;
 }
 
 int arm_freeze(struct arm *arm, struct st_error *err)
@@ -147,8 +156,7 @@ int arm_freeze(struct arm *arm, struct st_error *err)
     return rc;
 }
 
-/* What this one snapshot needs; the recording goes on when it fails. */
-static int capture_and_write(struct arm *arm, struct st_error *err)
+static int capture(struct arm *arm, struct st_error *err)
 {
     int rc = arm_freeze(arm, err);
 
@@ -160,10 +168,18 @@ static int capture_and_write(struct arm *arm, struct st_error *err)
     if (!rc)
         rc = arm_drain_stalls(arm, err);
     arm_tell(arm);
-    if (!rc && (arm->options.triggers || arm->ops->records))
+    if (rc)
+        rec_capture_free(&arm->capture);
+    return rc;
+}
+
+static int write_captured(struct arm *arm, struct st_error *err)
+{
+    int rc;
+
+    if (arm->options.triggers || arm->ops->records)
         load_kallsyms(arm);
-    if (!rc)
-        rc = write_snapshot(arm, err);
+    rc = write_snapshot(arm, err);
     rec_capture_free(&arm->capture);
     return rc;
 }
@@ -172,20 +188,17 @@ static int capture_and_write(struct arm *arm, struct st_error *err)
 static bool enough(const struct arm *arm)
 {
     return arm->cause.reason == ARM_TRIGGER && arm->options.snapshots &&
-           arm->traps >= (unsigned long)arm->options.snapshots;
+           arm->traps - arm->dropped >= (unsigned long)arm->options.snapshots;
 }
 
-int arm_take(struct arm *arm, struct st_error *err)
+/* The pending snapshot is written, or will not be. */
+static int go_on(struct arm *arm, struct st_error *err)
 {
     int rc;
 
-    if (capture_and_write(arm, err)) {
-        answer_snap(arm, NULL, err);
-        st_log_error("arm", err);
-        arm->failed = true;
-    }
     if (enough(arm))
         arm->finish = true;
+    arm->captured = false;
     arm->cause.reason = ARM_NONE;
     if (arm->finish)
         return 0; /* arm_run() goes on with the jobs: first the target is let go */
@@ -193,6 +206,56 @@ int arm_take(struct arm *arm, struct st_error *err)
     if (rc || !arm->options.triggers)
         return rc;
     return trg_hold(arm->options.triggers, arm->options.cooldown, err);
+}
+
+/* An error that concerns this snapshot only: the recording goes on. */
+static int failed(struct arm *arm, struct st_error *err)
+{
+    answer_snap(arm, NULL, err);
+    st_log_error("arm", err);
+    arm->failed = true;
+    return go_on(arm, err);
+}
+
+static int before_done(void *ctx, bool good, struct st_error *err)
+{
+    struct arm *arm = ctx;
+    struct st_error dropped = {.text = "the snapshot was dropped: an action before it failed"};
+
+    if (good)
+        return write_captured(arm, err) ? failed(arm, err) : go_on(arm, err);
+    rec_capture_free(&arm->capture);
+    answer_snap(arm, NULL, &dropped);
+    arm->dropped++;
+    return go_on(arm, err);
+}
+
+/* --then ACTION --then snapshot: what the snapshot holds is kept, and written when the actions have run. */
+static int run_before(struct arm *arm, struct st_error *err)
+{
+    arm->captured = true;
+    arm->before =
+        (struct rec_action_run){.loop = arm->loop,
+                                .option = "--then",
+                                .list = arm->options.then.each.at,
+                                .n = arm->options.then.before,
+                                .env.reason = trg_text(arm->options.triggers, arm->cause.record.trigger),
+                                .done = before_done,
+                                .ctx = arm};
+    return rec_action_start(&arm->before, err);
+}
+
+int arm_take(struct arm *arm, struct st_error *err)
+{
+    if (arm->captured && !arm->finish)
+        return 0;
+    if (arm->captured)
+        rec_action_stop(&arm->before); /* the recording ends: no more waiting */
+    else if (capture(arm, err))
+        return failed(arm, err);
+    else if (arm->cause.reason == ARM_TRIGGER && arm->options.then.before && !arm->finish)
+        return run_before(arm, err);
+    return write_captured(arm, err) ? failed(arm, err) : go_on(arm, err);
 }
 
 int arm_on_after(void *ctx, struct st_error *err)

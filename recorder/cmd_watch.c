@@ -5,7 +5,9 @@
 #include "recorder/commands.h"
 #include "recorder/launch.h"
 #include "recorder/loop.h"
+#include "recorder/metrics.h"
 #include "recorder/signals.h"
+#include "triggers/histogram.h"
 #include "triggers/trigger.h"
 
 #include <signal.h>
@@ -21,7 +23,11 @@ struct watch {
 
     uint64_t interval, timeout; /* ns; 0: none */
 
-    bool quiet;
+    bool quiet, json, each_thread;
+
+    const char *prometheus; /* NULL: not wanted */
+
+    struct rec_metrics *metrics;
 
     int loop;
 
@@ -65,8 +71,18 @@ static int parse(struct watch *w, int argc, char **argv, struct st_error *err)
         CALL("cgroup", 0, "PATH", &w->target, st_target_set_cgroup, "the processes of a cgroup"),
         CALL("all", 'a', NULL, &w->target, st_target_set_all, "the whole machine"),
         CALL("on", 0, "TRIGGER", &w->triggers, add_trigger, "what is measured, as offcpu>1ms (repeatable)"),
-        TIME("interval", &w->interval, "print the histograms anew every so often"),
+        TIME("interval", &w->interval, "print the histograms anew every so often (on a terminal: 1s)"),
         TIME("timeout", &w->timeout, "end after so long"),
+        {.name = "by-thread",
+         .kind = ST_OPT_FLAG,
+         .to = &w->each_thread,
+         .help = "a histogram of each thread too"},
+        {.name = "json", .kind = ST_OPT_FLAG, .to = &w->json, .help = "print JSON, a line each time"},
+        {.name = "prometheus",
+         .arg = "FILE|PORT",
+         .kind = ST_OPT_STRING,
+         .to = &w->prometheus,
+         .help = "keep the figures in a file, or serve them, as OpenMetrics text"},
         {.name = "quiet",
          .letter = 'q',
          .kind = ST_OPT_FLAG,
@@ -123,7 +139,8 @@ static int on_ended(void *ctx, struct st_error *err)
 
 static int print(struct watch *w, struct st_error *err)
 {
-    int rc = trg_print_histograms(w->triggers, stdout, err);
+    int rc = w->json ? trg_print_json(w->triggers, stdout, err)
+                     : trg_print_histograms(w->triggers, w->each_thread, stdout, err);
 
     if (!rc && trg_lost(w->triggers))
         st_log_warn("%llu events could not be measured", (unsigned long long)trg_lost(w->triggers));
@@ -141,6 +158,8 @@ static int on_interval(void *ctx, struct st_error *err)
     char text[32] = "";
 
     rec_timer_clear(w->interval_timer.fd);
+    if (w->json)
+        return print(w, err);
     if (isatty(STDOUT_FILENO))
         fputs("\033[H\033[2J", stdout);
     strftime(text, sizeof(text), "%H:%M:%S", localtime(&now));
@@ -174,11 +193,17 @@ static int open_target(struct watch *w, struct st_error *err)
 
 static int start(struct watch *w, struct st_error *err)
 {
-    struct trg_config config = {.target = &w->target, .command = w->launch.pid, .measure_only = true};
+    struct trg_config config = {
+        .target = &w->target, .command = w->launch.pid, .measure_only = true, .by_thread = true};
     int rc = trg_open(w->triggers, &config, err);
 
+    if (!w->interval && isatty(STDOUT_FILENO) && !w->json)
+        w->interval = 1000000000;
     if (!rc)
         rc = trg_start(w->triggers, err);
+    if (!rc && w->prometheus)
+        rc = rec_metrics_open(w->prometheus, w->triggers, NULL, w->loop,
+                              w->interval ? w->interval : REC_METRICS_EVERY, &w->metrics, err);
     if (!rc && w->launch.pid)
         rc = rec_launch_go(&w->launch, err);
     if (!rc && w->interval)
@@ -208,13 +233,16 @@ static int run(struct watch *w, struct st_error *err)
         rc = start(w, err);
     while (!rc)
         rc = rec_loop_turn(w->loop, err);
-    return rc == FINISHED ? print(w, err) : rc;
+    if (rc == FINISHED)
+        rc = print(w, err);
+    return rc ? rc : rec_metrics_finish(w->metrics, err);
 }
 
 static void close_all(struct watch *w)
 {
     const int fds[] = {w->signals.fd, w->interval_timer.fd, w->timeout_timer.fd, w->loop};
 
+    rec_metrics_close(w->metrics);
     rec_alive_close(&w->alive);
     rec_launch_close(&w->launch);
     trg_close(w->triggers);

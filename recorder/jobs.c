@@ -17,6 +17,8 @@ struct job {
     char *data, *db, *reason;
 
     bool tried, decoded;
+
+    bool actions; /* follow */
 };
 
 struct rec_jobs {
@@ -32,7 +34,7 @@ struct rec_jobs {
 
     struct rec_decode decode;
 
-    size_t action; /* the next one of the first job */
+    struct rec_action_run run; /* of the first job */
 };
 
 static void free_job(struct job *j)
@@ -108,7 +110,6 @@ static int next_step(struct rec_jobs *q, struct st_error *err);
 static int job_done(struct rec_jobs *q, struct st_error *err)
 {
     free_job(q->queue.at[0]);
-    q->action = 0;
     memmove(q->queue.at, q->queue.at + 1, --q->queue.n * sizeof(q->queue.at[0]));
     q->under_way = q->queue.n > 0;
     return q->under_way ? next_step(q, err) : 0;
@@ -122,53 +123,24 @@ static void describe_status(int status, char *text, size_t size)
         snprintf(text, size, "exit status %d", WEXITSTATUS(status));
 }
 
-static int action_done(void *ctx, int status, struct st_error *err)
+static int actions_done(void *ctx, bool good, struct st_error *err)
 {
-    struct rec_jobs *q = ctx;
-    char text[80];
-
-    if (status == 0)
-        return next_step(q, err);
-    describe_status(status, text, sizeof(text));
-    st_log_warn("--then '%s' failed: %s%s", q->config.actions[q->action - 1], text,
-                q->action < q->config.nactions ? "; the actions behind it do not run" : "");
-    return job_done(q, err);
+    (void)good;
+    return job_done(ctx, err);
 }
 
-/* An action may go to another folder: it gets the whole path. */
-static void set_path(const char *variable, const char *path)
+static int start_actions(struct rec_jobs *q, struct st_error *err)
 {
-    char *full = realpath(path, NULL);
-
-    setenv(variable, full ? full : path, 1);
-    free(full);
-}
-
-static void run_action(void *arg)
-{
-    struct rec_jobs *q = arg;
     const struct job *j = q->queue.at[0];
 
-    set_path("STALLTRAP_DATA", j->data);
-    if (j->decoded)
-        set_path("STALLTRAP_DB", j->db);
-    else
-        unsetenv("STALLTRAP_DB");
-    setenv("STALLTRAP_REASON", j->reason, 1);
-    execl("/bin/sh", "sh", "-c", q->config.actions[q->action - 1], (char *)NULL);
-    fprintf(stderr, "stalltrap arm: cannot run /bin/sh: %s\n", strerror(errno));
-}
-
-static int start_action(struct rec_jobs *q, struct st_error *err)
-{
-    int rc;
-
-    q->action++;
-    rc = rec_child_start(&q->child, q->loop, run_action, q, false, action_done, q, err);
-    if (!rc)
-        return 0;
-    st_log_warn("--then '%s': %s", q->config.actions[q->action - 1], err->text);
-    return job_done(q, err);
+    q->run.loop = q->loop;
+    q->run.option = "--then";
+    q->run.list = j->actions ? q->config.actions : NULL;
+    q->run.n = j->actions ? q->config.nactions : 0;
+    q->run.env = (struct rec_action_env){j->data, j->decoded ? j->db : NULL, j->reason};
+    q->run.done = actions_done;
+    q->run.ctx = q;
+    return rec_action_start(&q->run, err);
 }
 
 static int decode_done(void *ctx, int status, struct st_error *err)
@@ -218,12 +190,10 @@ static int next_step(struct rec_jobs *q, struct st_error *err)
         return start_decode(q, err);
     if (!tried)
         announce(j, "");
-    if (q->action < q->config.nactions)
-        return start_action(q, err);
-    return job_done(q, err);
+    return start_actions(q, err);
 }
 
-int rec_jobs_add(struct rec_jobs *q, const char *data, const char *db, const char *reason,
+int rec_jobs_add(struct rec_jobs *q, const char *data, const char *db, const char *reason, bool actions,
                  struct st_error *err)
 {
     struct job *j = calloc(1, sizeof(*j));
@@ -232,6 +202,7 @@ int rec_jobs_add(struct rec_jobs *q, const char *data, const char *db, const cha
         j->data = strdup(data);
         j->db = strdup(db);
         j->reason = strdup(reason);
+        j->actions = actions;
     }
     if (!j || !j->data || !j->db || !j->reason || st_vec_push(&q->queue, j)) {
         free_job(j);
@@ -253,6 +224,7 @@ void rec_jobs_close(struct rec_jobs *q)
     if (!q)
         return;
     rec_child_stop(&q->child);
+    rec_action_stop(&q->run);
     rec_decode_finish(&q->decode, false, NULL);
     for (size_t i = 0; i < q->queue.n; i++)
         free_job(q->queue.at[i]);

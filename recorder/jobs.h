@@ -4,6 +4,7 @@
 #define ST_RECORDER_JOBS_H
 
 #include "base/error.h"
+#include "recorder/action.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +14,7 @@ struct rec_jobs;
 struct rec_jobs_config {
     bool decode;
 
-    const char *const *actions; /* shell commands, run in order until one fails */
+    const struct rec_action *actions; /* without REC_ACTION_SNAPSHOT; run in order until one fails */
 
     size_t nactions;
 };
@@ -22,9 +23,10 @@ struct rec_jobs_config {
 int rec_jobs_open(int loop, const struct rec_jobs_config *config, struct rec_jobs **jobs,
                   struct st_error *err);
 
-/* Queues the snapshot `data` for `db` (paths, copied). `reason` is STALLTRAP_REASON of the actions.
+/* Queues the snapshot `data` for `db` (paths, copied). `reason` is STALLTRAP_REASON of the actions, which
+ * run when `actions` is true.
  * ST_ENOMEM. */
-int rec_jobs_add(struct rec_jobs *jobs, const char *data, const char *db, const char *reason,
+int rec_jobs_add(struct rec_jobs *jobs, const char *data, const char *db, const char *reason, bool actions,
                  struct st_error *err);
 
 /* Begins with what is queued, unless it is under way already. */

@@ -78,6 +78,19 @@ struct hist {
     st_u64 worst;
 };
 
+/* The same of one thread, while threads are told apart. */
+struct thread_hist {
+    st_u32 bucket[HIST_BUCKETS];
+
+    st_u64 sum;
+
+    st_u64 worst;
+
+    char comm[16]; /* as it was first seen */
+};
+
+#define HIST_THREADS 4096 /* that are told apart */
+
 /* What a program tells of a thread whose stall goes on. */
 struct thread_look {
     st_u64 seq;

@@ -70,16 +70,22 @@ static void print_bars(FILE *to, const uint64_t *power)
         print_bar(to, i, power[i], most);
 }
 
+void trg_hist_powers(const struct hist *h, uint64_t n[64])
+{
+    memset(n, 0, 64 * sizeof(*n));
+    for (size_t i = 0; i < HIST_BUCKETS; i++)
+        n[i / HIST_STEPS] += h->bucket[i];
+}
+
 void trg_hist_print(const struct hist *h, const char *what, FILE *to)
 {
-    uint64_t total = trg_hist_count(h), power[64] = {0};
+    uint64_t total = trg_hist_count(h), power[64];
     char p50[24], p99[24], p999[24], worst[24], count[32];
 
     fprintf(to, "%s: %s measured\n", what, st_format_count(total, count, sizeof(count)));
     if (!total)
         return;
-    for (size_t i = 0; i < HIST_BUCKETS; i++)
-        power[i / HIST_STEPS] += h->bucket[i];
+    trg_hist_powers(h, power);
     print_bars(to, power);
     st_format_duration((int64_t)trg_hist_percentile(h, 0.5), p50, sizeof(p50));
     st_format_duration((int64_t)trg_hist_percentile(h, 0.99), p99, sizeof(p99));

@@ -31,6 +31,35 @@ static __noinline void tell_hit(void *ctx, struct thread *t, st_u32 slot, st_u64
     bpf_map_delete_elem(&pending, &slot);
 }
 
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, st_u32);
+    __type(value, struct st_mark_record);
+} marks SEC(".maps");
+
+static __noinline void tell_mark(void *ctx, struct thread *t, st_u32 slot)
+{
+    struct pending *p = new_pending(slot);
+    st_u32 zero = 0;
+    struct st_mark_record *m = bpf_map_lookup_elem(&marks, &zero);
+
+    if (!p || !m) {
+        __sync_fetch_and_add(&lost_records, 1);
+        return;
+    }
+    hit_describe(ctx, t, &p->r);
+    m->magic = ST_MARK_MAGIC;
+    m->version = ST_STALL_VERSION;
+    m->text_n = p->r.extra_n < ST_MARK_TEXT ? p->r.extra_n : ST_MARK_TEXT;
+    bpf_probe_read_kernel(m->name, sizeof(m->name),
+                          (const void *)span.mark); /* not what it is when compiled */
+    __builtin_memcpy(m->text, p->r.extra, sizeof(m->text));
+    if (bpf_perf_event_output(ctx, &events, BPF_F_CURRENT_CPU, m, sizeof(*m)))
+        __sync_fetch_and_add(&lost_records, 1);
+    bpf_map_delete_elem(&pending, &slot);
+}
+
 /* The current thread was hit. What is measured is the time since its hit before. While nothing may fire, hits
  * make no records: there may be millions. */
 static __always_inline void hit(void *ctx, struct thread *t, st_u32 slot)
@@ -40,9 +69,11 @@ static __always_inline void hit(void *ctx, struct thread *t, st_u32 slot)
     if (!is_member(t, bpf_get_current_task_btf()))
         return;
     if (t->mark)
-        measure(ktime - t->mark);
+        measure(ktime - t->mark, t->task);
     t->mark = ktime;
-    if (!span.measure_only && fires(ktime))
+    if (span.mark[0])
+        tell_mark(ctx, t, slot);
+    else if (!span.measure_only && fires(ktime))
         tell_hit(ctx, t, slot, ktime);
 }
 

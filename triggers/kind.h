@@ -53,6 +53,9 @@ struct trg_open {
     uint32_t trigger; /* number of the --on */
 };
 
+/* Receives a thread's histogram; not 0 ends the walk with that. */
+typedef int trg_thread_fn(void *ctx, uint32_t tid, const struct thread_hist *hist, struct st_error *err);
+
 struct trg_kind {
     const char *name;
 
@@ -78,6 +81,9 @@ struct trg_kind {
 
     void (*complete)(struct trg_state *state, struct st_stall_record *record);
     int (*histogram)(struct trg_state *state, struct hist *sum, struct st_error *err);
+
+    /* Each thread's own, while threads are told apart (trg_config.by_thread). */
+    int (*threads)(struct trg_state *state, trg_thread_fn *fn, void *ctx, struct st_error *err);
     uint64_t (*lost)(struct trg_state *state);
     void (*close)(struct trg_state *state);
 
@@ -105,5 +111,6 @@ extern const struct trg_kind trg_softirq;
 extern const struct trg_kind trg_tracepoint;
 extern const struct trg_kind trg_usdt;
 extern const struct trg_kind trg_bpf;
+extern const struct trg_kind trg_bpftrace;
 
 #endif

@@ -77,6 +77,8 @@ static void configure_span(struct trg_state *s)
     s->span->kind = spec->kind->record_kind;
     s->span->trigger = s->how.trigger;
     s->span->measure_only = s->how.config->measure_only;
+    if (s->how.config->marks)
+        snprintf(s->span->mark, sizeof(s->span->mark), "%s", spec->text);
     s->span->worst = spec->worst;
     s->span->count_idle = spec->options->count_idle;
     memcpy(s->span->idle.calls, spec->options->idle, sizeof(spec->options->idle));
@@ -130,6 +132,7 @@ static int configure(struct trg_state *s, struct st_error *err)
     configure_follow(s->vars.follow, s->how.config);
     configure_span(s);
     *s->vars.threshold_ns = s->how.spec->threshold_ns;
+    *s->vars.by_thread = s->how.config->by_thread;
     return rc ? rc : size_maps(s, err);
 }
 
@@ -360,9 +363,24 @@ int trg_kit_histogram(struct trg_state *s, struct hist *sum, struct st_error *er
     return rc ? trg_bpf_failed(rc, "cannot read the histogram", err) : 0;
 }
 
+int trg_kit_threads(struct trg_state *s, trg_thread_fn *fn, void *ctx, struct st_error *err)
+{
+    struct thread_hist h;
+    uint32_t *last = NULL, tid, key;
+    int rc = 0;
+
+    while (!rc && !bpf_map__get_next_key(s->vars.thread_hists, last, &key, sizeof(key))) {
+        tid = key;
+        last = &tid;
+        if (!bpf_map__lookup_elem(s->vars.thread_hists, &tid, sizeof(tid), &h, sizeof(h), 0))
+            rc = fn(ctx, tid, &h, err);
+    }
+    return rc;
+}
+
 uint64_t trg_kit_lost(struct trg_state *s)
 {
-    return *s->vars.lost_threads + *s->vars.lost_records;
+    return *s->vars.lost_threads + *s->vars.lost_records + *s->vars.lost_hists;
 }
 
 const char *trg_kit_hook(struct trg_state *s)

@@ -21,9 +21,11 @@ struct trg_vars {
 
     uint64_t *threshold_ns, *hold_until_ktime, *lost_threads, *lost_records;
 
-    uint32_t *slots_max, *without_timer, *broken_places;
+    uint64_t *lost_hists;
 
-    struct bpf_map *threads, *free_slots, *cpus, *pids, *events, *hist;
+    uint32_t *slots_max, *without_timer, *broken_places, *by_thread;
+
+    struct bpf_map *threads, *free_slots, *cpus, *pids, *events, *hist, *thread_hists;
 };
 
 struct trg_state {
@@ -83,6 +85,9 @@ struct trg_state {
             .pids = (bpf)->maps.pids,                                                                        \
             .events = (bpf)->maps.events,                                                                    \
             .hist = (bpf)->maps.hist,                                                                        \
+            .thread_hists = (bpf)->maps.thread_hists,                                                        \
+            .lost_hists = (void *)&(bpf)->bss->lost_hists,                                                   \
+            .by_thread = (void *)&(bpf)->rodata->by_thread,                                                  \
         };                                                                                                   \
     } while (0)
 
@@ -128,13 +133,15 @@ int trg_kit_start(struct trg_state *s, struct st_error *err);
 void trg_kit_hold(struct trg_state *s, uint64_t until_ns);
 void trg_kit_complete(struct trg_state *s, struct st_stall_record *r);
 int trg_kit_histogram(struct trg_state *s, struct hist *sum, struct st_error *err);
+int trg_kit_threads(struct trg_state *s, trg_thread_fn *fn, void *ctx, struct st_error *err);
 uint64_t trg_kit_lost(struct trg_state *s);
 const char *trg_kit_hook(struct trg_state *s);
 void trg_kit_close(struct trg_state *s);
 
 #define TRG_KIT_OPS                                                                                          \
     .set_output = trg_kit_set_output, .hold = trg_kit_hold, .complete = trg_kit_complete,                    \
-    .histogram = trg_kit_histogram, .lost = trg_kit_lost, .hook = trg_kit_hook, .close = trg_kit_close
+    .histogram = trg_kit_histogram, .threads = trg_kit_threads, .lost = trg_kit_lost, .hook = trg_kit_hook,  \
+    .close = trg_kit_close
 
 /* Keeps a link (NULL with errno: the attempt failed) until close. `what` as in trg_bpf_failed(). */
 int trg_kit_keep(struct trg_state *s, struct bpf_link *link, const char *what, struct st_error *err);

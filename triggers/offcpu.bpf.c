@@ -14,7 +14,7 @@ static __always_inline void ended(struct thread *t, st_u32 slot, struct task_str
 
     if ((long long)took < 0)
         took = 0;
-    measure(took);
+    measure(took, t->task);
     if (took < threshold_ns || offcpu.measure_only) {
         t->off = RUNNING;
         return;
@@ -109,13 +109,15 @@ int offcpu_scheduled(void *ctx)
 }
 
 /* Woken past the threshold: now the waker's stack is there to be walked. */
-static __noinline void woken_late(void *ctx, struct task_struct *task, st_u32 slot, st_u64 ktime)
+static __noinline void woken_late(void *ctx, struct task_struct *task, st_u32 slot, st_u64 since,
+                                  st_u64 ktime)
 {
     struct pending *p = new_pending(slot);
 
     if (!p)
         return;
     describe_waker(ctx, task, &p->r);
+    about_socket(&p->r, since, ktime);
     p->r.wake_ktime = ktime;
 }
 
@@ -124,7 +126,7 @@ int BPF_PROG(offcpu_waking, struct task_struct *task)
 {
     st_u32 *slot = slot_of(task);
     struct thread *t = thread_of(slot, task);
-    st_u64 ktime;
+    st_u64 ktime, since;
 
     if (!t || t->off <= RUNNING || !t->state)
         return 0;
@@ -134,7 +136,8 @@ int BPF_PROG(offcpu_waking, struct task_struct *task)
     if ((bpf_jiffies64() - t->off_jiffies + 2) * offcpu.tick_ns * 2 < threshold_ns)
         return 0;
     ktime = bpf_ktime_get_ns();
-    if (ktime - (t->off & ~ONGOING) - t->ktime_offset >= threshold_ns)
-        woken_late(ctx, task, *slot, ktime);
+    since = (t->off & ~ONGOING) + t->ktime_offset;
+    if (ktime - since >= threshold_ns)
+        woken_late(ctx, task, *slot, since, ktime);
     return 0;
 }

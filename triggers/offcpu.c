@@ -34,13 +34,15 @@ static int configure(struct offcpu_bpf *bpf, const struct trg_open *how, struct 
 /* To measure needs the switches only. */
 static void choose_programs(struct offcpu_bpf *bpf, bool measure_only, bool early)
 {
-    struct bpf_program *firing[] = {bpf->progs.offcpu_waking, bpf->progs.st_output,
-                                    bpf->progs.offcpu_look_at};
+    struct bpf_program *firing[] = {bpf->progs.offcpu_waking, bpf->progs.st_output, bpf->progs.offcpu_look_at,
+                                    bpf->progs.st_data_ready};
 
     if (measure_only)
         TRG_NO_WAKERS(bpf);
     for (size_t i = 0; measure_only && i < sizeof(firing) / sizeof(firing[0]); i++)
         bpf_program__set_autoload(firing[i], false);
+    if (libbpf_find_vmlinux_btf_id("sk_data_ready", BPF_TRACE_RAW_TP) <= 0) /* from 6.3 */
+        bpf_program__set_autoload(bpf->progs.st_data_ready, false);
     bpf_program__set_autoload(bpf->progs.offcpu_scheduled, early && !measure_only);
     bpf_program__set_autoattach(bpf->progs.offcpu_adopt, false);
     bpf_program__set_autoattach(bpf->progs.offcpu_look_at, false);

@@ -2,6 +2,7 @@
 #ifndef ST_TRIGGERS_OFFCPU_RECORD_BPF_H
 #define ST_TRIGGERS_OFFCPU_RECORD_BPF_H
 
+#include "triggers/about.bpf.h"
 #include "triggers/look.bpf.h"
 #include "triggers/offcpu_thread.bpf.h"
 
@@ -57,6 +58,8 @@ static __always_inline void fill_ended(struct pending *p, struct thread *t, stru
         r->waker_pid = t->waker >> 32;
         r->waker_tid = (st_u32)t->waker;
     }
+    if (!t->state)
+        about_quota(r, task);
     copy_user_registers(p, task);
     p->run_delay = task->sched_info.run_delay;
     if (t->back_since) {

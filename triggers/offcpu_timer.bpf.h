@@ -125,6 +125,8 @@ static __noinline void tell_ongoing(struct thread *t, st_u64 off, st_u64 ktime)
     p->r.start_ktime = off + t->ktime_offset;
     p->r.measured_ns = ktime - p->r.start_ktime;
     name_thread(&p->r, (struct task_struct *)t->task);
+    if (!t->state)
+        about_quota(&p->r, (struct task_struct *)t->task);
     t->seq = p->r.seq;
     if (__sync_val_compare_and_swap(&t->off, off, off | ONGOING) != off ||
         try_record(OUTPUT_SCRATCH, 0, &p->r))

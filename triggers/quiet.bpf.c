@@ -32,7 +32,7 @@ static __always_inline void happened(void *ctx)
     took = end.ktime - (start & ~ONGOING);
     if (!start || (st_s64)took < 0)
         return;
-    measure(took);
+    measure(took, (st_u64)task);
     if (took < threshold_ns || span.measure_only)
         return;
     e->cpu = bpf_get_smp_processor_id();

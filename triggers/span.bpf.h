@@ -209,7 +209,7 @@ static __always_inline void span_end_at(void *ctx, struct thread *t, st_u32 slot
 
     if ((st_s64)took < 0)
         took = 0;
-    measure(took);
+    measure(took, t->task);
     if (took < threshold_ns || span.measure_only) {
         span_drop(t, slot);
         return;

@@ -16,6 +16,8 @@ struct span_config {
 
     st_u32 count_idle; /* idle=yes */
 
+    char mark[ST_MARK_NAME]; /* not empty: hits fire nothing, they are marks of that name */
+
     struct idle_config idle;
 
     struct filter filter;

@@ -2,7 +2,7 @@
 #include "triggers/trigger.h"
 #include "base/safetext.h"
 #include "base/vec.h"
-#include "triggers/histogram.h"
+#include "triggers/attrs.h"
 #include "triggers/kind.h"
 #include "triggers/parse.h"
 #include "triggers/privilege.h"
@@ -39,6 +39,39 @@ int trg_add(struct trg_set **set, const char *text, struct st_error *err)
     if (rc)
         trg_spec_free(&one.spec);
     return rc;
+}
+
+/* As the user wrote it: that is the mark's name. */
+static int keep_text(struct trg_spec *spec, const char *text, struct st_error *err)
+{
+    char *copy = strdup(text);
+
+    if (!copy)
+        return st_nomem(err, "a mark");
+    free(spec->text);
+    spec->text = copy;
+    return 0;
+}
+
+int trg_add_mark(struct trg_set **set, const char *text, struct st_error *err)
+{
+    static const char *const words[] = {"tracepoint", "usdt", "func", "call"};
+    size_t n = strcspn(text, ":"), known = 0;
+    char as_call[512], safe[256];
+    int rc;
+
+    while (known < 4 && (strlen(words[known]) != n || strncmp(words[known], text, n)))
+        known++;
+    st_safe_text(safe, sizeof(safe), text);
+    if (known == 4)
+        return st_fail(
+            err, ST_EUSAGE,
+            "--mark '%s': a mark is tracepoint:CATEGORY:NAME, usdt:PATH:PROVIDER:NAME or func:NAME", safe);
+    snprintf(as_call, sizeof(as_call), "call%s", text + n);
+    rc = trg_add(set, n == 4 && !strncmp(text, "func", 4) ? as_call : text, err);
+    if (!rc)
+        rc = keep_text(&(*set)->each.at[(*set)->each.n - 1].spec, text, err);
+    return rc ? st_prefix(err, "--mark '%s': ", safe) : 0;
 }
 
 size_t trg_count(const struct trg_set *set)
@@ -191,6 +224,7 @@ void trg_complete(struct trg_set *set, struct st_stall_record *record)
 
     if (one && one->state && one->spec.kind->record_kind == record->kind)
         one->spec.kind->complete(one->state, record);
+    trg_add_attrs(record);
 }
 
 void trg_describe(const struct trg_set *set, const struct st_stall_record *record, trg_ksym_fn *name,
@@ -208,23 +242,72 @@ void trg_describe(const struct trg_set *set, const struct st_stall_record *recor
         kind->describe(record, name, ctx, text + n, size - (size_t)n);
 }
 
-int trg_print_histograms(struct trg_set *set, FILE *to, struct st_error *err)
+/* The threads of one trigger. */
+struct thread_list {
+    ST_VEC(struct one_thread {
+        uint32_t tid;
+
+        struct thread_hist hist;
+    })
+    each;
+};
+
+static int keep_thread(void *ctx, uint32_t tid, const struct thread_hist *hist, struct st_error *err)
 {
-    struct hist *sum = calloc(1, sizeof(*sum));
-    int rc = sum ? 0 : st_nomem(err, "the histogram");
+    struct thread_list *list = ctx;
+    struct one_thread one = {.tid = tid, .hist = *hist};
+
+    return st_vec_push(&list->each, one) ? st_nomem(err, "the histograms of threads") : 0;
+}
+
+static int by_worst(const void *a, const void *b)
+{
+    const struct one_thread *x = a, *y = b;
+
+    if (x->hist.worst != y->hist.worst)
+        return x->hist.worst < y->hist.worst ? 1 : -1;
+    return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+static int each_thread(const struct trg_one *one, struct trg_measured *m, struct hist *h, trg_measured_fn *fn,
+                       void *ctx, struct st_error *err)
+{
+    struct thread_list list = {0};
+    int rc = one->spec.kind->threads(one->state, keep_thread, &list, err);
+
+    if (list.each.n)
+        qsort(list.each.at, list.each.n, sizeof(*list.each.at), by_worst);
+    for (size_t i = 0; !rc && i < list.each.n; i++) {
+        const struct thread_hist *t = &list.each.at[i].hist;
+
+        m->tid = list.each.at[i].tid;
+        snprintf(m->comm, sizeof(m->comm), "%.16s", t->comm);
+        for (size_t k = 0; k < HIST_BUCKETS; k++)
+            h->bucket[k] = t->bucket[k];
+        h->sum = t->sum;
+        h->worst = t->worst;
+        rc = fn(ctx, m, err);
+    }
+    st_vec_free(&list.each);
+    return rc;
+}
+
+int trg_each_measured(struct trg_set *set, trg_measured_fn *fn, void *ctx, struct st_error *err)
+{
+    struct hist *h = calloc(1, sizeof(*h));
+    int rc = h ? 0 : st_nomem(err, "the histogram");
 
     for (size_t i = 0; !rc && i < set->each.n; i++) {
-        const struct trg_spec *spec = &set->each.at[i].spec;
-        char safe[256], head[320];
+        const struct trg_one *one = &set->each.at[i];
+        struct trg_measured m = {.trigger = one->spec.text, .measures = one->spec.kind->measures, .hist = h};
 
-        rc = spec->kind->histogram(set->each.at[i].state, sum, err);
-        if (rc)
-            break;
-        st_safe_text(safe, sizeof(safe), spec->text);
-        snprintf(head, sizeof(head), "%s: %s", safe, spec->kind->measures);
-        trg_hist_print(sum, head, to);
+        rc = one->spec.kind->histogram(one->state, h, err);
+        if (!rc)
+            rc = fn(ctx, &m, err);
+        if (!rc && set->config->by_thread && one->spec.kind->threads)
+            rc = each_thread(one, &m, h, fn, ctx, err);
     }
-    free(sum);
+    free(h);
     return rc;
 }
 

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+struct hist;
 struct trg_set; /* all triggers of one `arm` or `watch` */
 
 struct trg_config {
@@ -24,11 +25,19 @@ struct trg_config {
     bool early; /* an announcement stops a trace at once: it is to come as early as it can, at some cost */
 
     bool measure_only; /* `watch`: histograms, nothing fires */
+
+    bool marks; /* the set is of marks (trg_add_mark): their hits are records, and fire nothing */
+
+    bool by_thread; /* a histogram a thread too */
 };
 
 /* Parses one --on text and adds it to the set (created when *set is NULL). ST_EUSAGE shows the text, a caret
  * under the place, and the nearest word. */
 int trg_add(struct trg_set **set, const char *text, struct st_error *err);
+
+/* The same for a --mark: a kind whose every hit counts, "tracepoint:CAT:NAME", "usdt:PATH:PROVIDER:NAME" or
+ * "func:NAME", with if=. A set holds either triggers or marks. */
+int trg_add_mark(struct trg_set **set, const char *text, struct st_error *err);
 
 size_t trg_count(const struct trg_set *set);
 
@@ -73,8 +82,23 @@ typedef const char *trg_ksym_fn(void *ctx, uint64_t address);
 void trg_describe(const struct trg_set *set, const struct st_stall_record *record, trg_ksym_fn *name,
                   void *ctx, char *text, size_t size);
 
-/* The in-kernel log2 histogram of each trigger, as lines of text. */
-int trg_print_histograms(struct trg_set *set, FILE *to, struct st_error *err);
+/* What one trigger measured: of all threads together, or of one. */
+struct trg_measured {
+    const char *trigger; /* the text of the --on */
+
+    const char *measures; /* "time off the CPU" */
+
+    uint32_t tid; /* 0: all */
+
+    char comm[17]; /* as the kernel has it */
+
+    const struct hist *hist;
+};
+
+/* Trigger after trigger: all threads together, then, with trg_config.by_thread, each of the threads for which
+ * something was measured, the worst first. Stops at what is not 0 and returns it. */
+typedef int trg_measured_fn(void *ctx, const struct trg_measured *measured, struct st_error *err);
+int trg_each_measured(struct trg_set *set, trg_measured_fn *fn, void *ctx, struct st_error *err);
 
 /* Events that could not be written or tracked (map full, ring full), all triggers together. */
 uint64_t trg_lost(struct trg_set *set);

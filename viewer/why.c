@@ -56,7 +56,8 @@ static int read_numbers(sqlite3 *db, const char *sql, int64_t *numbers, struct s
 }
 
 struct stall {
-    int64_t thread_id, start, end, duration, kernel_stack, user_stack, waker_stack, waker_thread, wake;
+    int64_t thread_id, start, end, duration, middle, kernel_stack, user_stack, waker_stack, waker_thread,
+        wake;
 
     bool ongoing;
 };
@@ -75,11 +76,17 @@ static void print_head(sqlite3_stmt *stmt, FILE *out, struct stall *s)
                         .waker_thread = sqlite3_column_int64(stmt, 15),
                         .wake = sqlite3_column_int64(stmt, 16)};
     s->end = s->ongoing ? s->start + s->duration : sqlite3_column_int64(stmt, 2);
+    s->middle = s->start + s->duration / 2;
     fprintf(out, "%s\n", safe_column(stmt, 4, a, sizeof(a)));
-    fprintf(out, "  trigger   %s (threshold %s)\n", safe_column(stmt, 5, a, sizeof(a)),
-            st_format_duration(sqlite3_column_int64(stmt, 6), threshold, sizeof(threshold)));
+    if (sqlite3_column_int64(stmt, 6))
+        fprintf(out, "  trigger   %s (threshold %s)\n", safe_column(stmt, 5, a, sizeof(a)),
+                st_format_duration(sqlite3_column_int64(stmt, 6), threshold, sizeof(threshold)));
+    else
+        fprintf(out, "  trigger   %s\n", safe_column(stmt, 5, a, sizeof(a)));
     fprintf(out, "  who       thread %lld \"%s\"\n", (long long)sqlite3_column_int64(stmt, 7),
             safe_column(stmt, 8, a, sizeof(a)));
+    if (!s->duration && !s->ongoing) /* a moment */
+        return;
     fprintf(out, "  how long  %s%s\n", st_format_duration(s->duration, length, sizeof(length)),
             s->ongoing ? ", and still going on when the snapshot was taken" : "");
     safe_column(stmt, 9, a, sizeof(a));
@@ -161,7 +168,7 @@ static int print_path(sqlite3 *db, const char *title, const char *sql, int64_t a
 
 static int print_paths(sqlite3 *db, const struct stall *s, FILE *out, struct st_error *err)
 {
-    int rc = print_path(db, "in", open_calls_sql, s->thread_id, s->start, out, err);
+    int rc = print_path(db, "in", open_calls_sql, s->thread_id, s->middle, out, err);
 
     if (rc == 0)
         rc = print_path(db, "in", frames_sql, s->user_stack, 0, out, err);
@@ -252,7 +259,7 @@ int vw_report_why(sqlite3 *db, int64_t id, FILE *out, struct st_error *err)
     rc = read_head(db, id, out, &s, err);
     if (!rc)
         rc = print_paths(db, &s, out, err);
-    if (!rc)
+    if (!rc && (s.duration || s.ongoing))
         rc = print_causes(db, id, out, err);
     if (!rc)
         rc = each_row(db, last_calls_sql, s.thread_id, s.start, print_call, out, err);

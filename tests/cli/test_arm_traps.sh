@@ -33,6 +33,46 @@ is "trap lines" 3 "$(grep -c '^trap [123]: ' out)"
 is "files" 3 "$(find . -name 'three.*.data' | wc -l)"
 is "reasons" 3 "$(grep -c "^$stall\$" reasons)"
 
+run "--then: in order, signals too, and the snapshot where it stands among them"
+sh -c 'trap "echo signal >>order" USR1; while :; do sleep 0.05; done' &
+catcher=$!
+started+=("$catcher")
+arm --no-decode -o order -p "$target" --on "$stall" --then 'test ! -e order.1.data && echo before >>order' --then "signal:USR1:$catcher" \
+    --then 'shell:sleep 0.5' --then snapshot --then 'test "$STALLTRAP_DATA" = "$PWD/order.1.data" && echo after >>order' \
+    --at-end 'echo end >>order' --at-end false --at-end 'echo never >>order'
+wait_arm
+is "exit status" 0 $status
+is "order" "before signal after end" "$(tr '\n' ' ' <order | sed 's/ $//')"
+has "the action that failed" "--at-end 'false' failed: exit status 1; the actions behind it do not run" err
+perf_reads order.1.data
+kill -KILL "$catcher"
+
+run "--then: an action that fails before the snapshot drops it"
+arm --no-decode -o drop -p "$target" --on "$stall" --then 'echo try >>tries; test "$(wc -l <tries)" -ge 3' --then snapshot --timeout 60s
+wait_arm
+is "exit status" 0 $status
+is "tries" 3 "$(wc -l <tries)"
+is "files" "drop.1.data" "$(ls drop.*)"
+has "all traps were told" '^trap 3: ' out
+
+run "--at-end: a snapshot when nothing fired, and signals to nobody fail"
+arm --no-decode -o atend -p "$target" --on 'offcpu>10s' --timeout 500ms --at-end snapshot --at-end 'echo "$STALLTRAP_DATA" >last' --at-end signal:USR1:4194303 \
+    --at-end 'echo never >>last'
+wait_arm
+is "exit status" 0 $status
+is "the last snapshot" "$PWD/atend.1.data" "$(cat last)"
+has "nobody" "--at-end 'signal:USR1:4194303' failed: No such process" err
+arm --no-decode -o term -p "$target" --on 'offcpu>10s' --at-end snapshot --at-end 'echo never >term'
+kill -TERM "$arm"
+wait_arm
+is "files after SIGTERM" "" "$(ls term* 2>/dev/null)"
+arm --no-decode -o ctrlc -p "$target" --on 'offcpu>10s' --at-end snapshot
+kill -INT "$arm"
+wait_arm
+is "one snapshot, of Ctrl-C" "ctrlc.1.data" "$(ls ctrlc.*)"
+"$STALLTRAP" arm -p "$target" --on "$stall" --then snapshot --then snapshot >out 2>err
+is "two snapshots in a list" 2 $?
+
 run "--cooldown keeps quiet after a trap"
 begin=$(date +%s%N)
 arm --no-decode -o cool -p "$target" --on "$stall" --snapshots 2 --cooldown 1500ms

@@ -138,7 +138,7 @@ static const char *run_jobs(struct place *p, const struct rec_jobs_config *confi
 
     catch_stdout(p);
     assert_int_equal(rec_jobs_open(p->loop, config, &jobs, &err), 0);
-    assert_int_equal(rec_jobs_add(jobs, path_of(p, "x.1.data"), path_of(p, db), "because", &err), 0);
+    assert_int_equal(rec_jobs_add(jobs, path_of(p, "x.1.data"), path_of(p, db), "because", true, &err), 0);
     assert_int_equal(rec_jobs_go(jobs, &err), 0);
     while (rec_jobs_busy(jobs))
         assert_int_equal(rec_loop_turn(p->loop, &err), 0);
@@ -183,8 +183,10 @@ static void a_folder_that_only_a_capability_opens(void **state)
 
 static void a_decoder_that_fails_leaves_the_snapshot(void **state)
 {
-    static const char *const actions[] = {
-        "printf '%s %s %s' \"$STALLTRAP_REASON\" \"$STALLTRAP_DATA\" \"${STALLTRAP_DB-none}\"\n"};
+    static const struct rec_action actions[] = {
+        {.kind = REC_ACTION_SHELL,
+         .command =
+             "printf '%s %s %s' \"$STALLTRAP_REASON\" \"$STALLTRAP_DATA\" \"${STALLTRAP_DB-none}\"\n"}};
     struct place *p = *state;
     char expected[512];
 
@@ -200,7 +202,10 @@ static void a_decoder_that_fails_leaves_the_snapshot(void **state)
 
 static void jobs_wait_for_each_other(void **state)
 {
-    static const char *const actions[] = {"printf a", "printf b; test $STALLTRAP_REASON != two", "printf c"};
+    static const struct rec_action actions[] = {
+        {.kind = REC_ACTION_SHELL, .text = "a", .command = "printf a"},
+        {.kind = REC_ACTION_SHELL, .text = "b", .command = "printf b; test $STALLTRAP_REASON != two"},
+        {.kind = REC_ACTION_SHELL, .text = "c", .command = "printf c"}};
     struct place *p = *state;
     struct rec_jobs_config config = {.actions = actions, .nactions = 3};
     struct st_error err = {0};
@@ -208,9 +213,9 @@ static void jobs_wait_for_each_other(void **state)
 
     catch_stdout(p);
     assert_int_equal(rec_jobs_open(p->loop, &config, &jobs, &err), 0);
-    assert_int_equal(rec_jobs_add(jobs, "1.data", "1.db", "one", &err), 0);
-    assert_int_equal(rec_jobs_add(jobs, "2.data", "2.db", "two", &err), 0);
-    assert_int_equal(rec_jobs_add(jobs, "3.data", "3.db", "three", &err), 0);
+    assert_int_equal(rec_jobs_add(jobs, "1.data", "1.db", "one", true, &err), 0);
+    assert_int_equal(rec_jobs_add(jobs, "2.data", "2.db", "two", true, &err), 0);
+    assert_int_equal(rec_jobs_add(jobs, "3.data", "3.db", "three", true, &err), 0);
     assert_int_equal(rec_jobs_go(jobs, &err), 0);
     assert_int_equal(rec_jobs_go(jobs, &err), 0);
     while (rec_jobs_busy(jobs))
@@ -228,7 +233,8 @@ static void a_decoder_that_hangs_is_ended(void **state)
 
     put(p, "x.1.data", "H");
     assert_int_equal(rec_jobs_open(p->loop, &config, &jobs, &err), 0);
-    assert_int_equal(rec_jobs_add(jobs, path_of(p, "x.1.data"), path_of(p, "x.1.db"), "because", &err), 0);
+    assert_int_equal(rec_jobs_add(jobs, path_of(p, "x.1.data"), path_of(p, "x.1.db"), "because", true, &err),
+                     0);
     assert_int_equal(rec_jobs_go(jobs, &err), 0);
     assert_true(rec_jobs_busy(jobs));
     rec_jobs_close(jobs);
@@ -333,9 +339,64 @@ static void the_last_process_ends(void **state)
         ;
 }
 
+static void actions_are_read(void **state)
+{
+    static const struct {
+        const char *text;
+
+        enum rec_action_kind kind;
+
+        int signal;
+
+        pid_t pid;
+
+        const char *command;
+    } good[] = {
+        {"snapshot", REC_ACTION_SNAPSHOT, 0, 0, NULL},
+        {"signal:10:4312", REC_ACTION_SIGNAL, SIGUSR1, 4312, NULL},
+        {"signal:USR1:4312", REC_ACTION_SIGNAL, SIGUSR1, 4312, NULL},
+        {"signal:sigstop:1", REC_ACTION_SIGNAL, SIGSTOP, 1, NULL},
+        {"shell:echo a:b", REC_ACTION_SHELL, 0, 0, "echo a:b"},
+        {"shell:snapshot", REC_ACTION_SHELL, 0, 0, "snapshot"},
+        {"echo snapshot", REC_ACTION_SHELL, 0, 0, "echo snapshot"},
+    };
+    static const char *const bad[] = {"signal:",
+                                      "signal:10",
+                                      "signal:10:",
+                                      "signal::4312",
+                                      "signal:0:4312",
+                                      "signal:99:1",
+                                      "signal:USR9:12",
+                                      "signal:10:0",
+                                      "signal:10:-1",
+                                      "signal:10:12x",
+                                      "",
+                                      "shell:",
+                                      "shell:  ",
+                                      "signal:10:99999999999"};
+    struct rec_action a;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        assert_int_equal(rec_action_parse("--then", good[i].text, &a, NULL), 0);
+        assert_int_equal(a.kind, good[i].kind);
+        assert_int_equal(a.signal, good[i].signal);
+        assert_int_equal(a.pid, good[i].pid);
+        if (good[i].command)
+            assert_string_equal(a.command, good[i].command);
+    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct st_error err = {0};
+
+        assert_int_equal(rec_action_parse("--then", bad[i], &a, &err), ST_EUSAGE);
+        assert_non_null(strstr(err.text, "--then"));
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(actions_are_read),
         cmocka_unit_test_setup_teardown(a_snapshot_is_decoded_without_privilege, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_folder_that_only_a_capability_opens, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_decoder_that_fails_leaves_the_snapshot, set_up, tear_down),

@@ -1,5 +1,6 @@
 /* When nothing may fire, what is measured all the same, and what happens without the rights. */
 #include "told.h"
+#include "triggers/histogram.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -166,7 +167,7 @@ static void test_measure_only(void **state)
     told_collect(&w, &work, 10, 0);
     assert_int_equal(w.records.n, 0);
     to = fmemopen(text, sizeof(text), "w");
-    assert_int_equal(trg_print_histograms(w.set, to, &err), 0);
+    assert_int_equal(trg_print_histograms(w.set, false, to, &err), 0);
     fclose(to);
     assert_int_equal(strncmp(text, head, strlen(head)), 0);
     assert_int_equal(sscanf(text + strlen(head), "%d measured", &measured), 1);

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KINDS "offcpu, syscall, runq, func, call, busy, quiet, socket, irq, softirq, tracepoint, usdt, bpf"
+#define KINDS                                                                                                \
+    "offcpu, syscall, runq, func, call, busy, quiet, socket, irq, softirq, tracepoint, usdt, bpf, bpftrace"
 
 struct rejected {
     const char *text;

@@ -1,0 +1,129 @@
+#!/bin/bash
+# report names the cause of a stall: for each rule a workload that has it, and one that nearly has it. Needs root: BPF programs are loaded.
+set -u
+. "$SOURCE/tests/cli/lib.sh"
+go_first "$@"
+program=$programs/causes
+groups=()
+
+remove_groups() {
+    local group
+    for group in "${groups[@]}"; do
+        rmdir "$group" 2>/dev/null
+    done
+}
+trap 'cleanup; remove_groups' EXIT
+
+# group CONTROLLER FILE VALUE...: a control group of that controller (v1 or v2) in $group, or no group where the machine has none
+group() {
+    local controller=$1 v2=/sys/fs/cgroup
+    group=
+    if [ -d "/sys/fs/cgroup/$controller" ]; then
+        group=/sys/fs/cgroup/$controller/stalltrap.$$
+    elif grep -qw "$controller" $v2/cgroup.controllers 2>/dev/null; then
+        echo "+$controller" >$v2/cgroup.subtree_control 2>/dev/null
+        group=$v2/stalltrap.$$
+    fi
+    [ -n "$group" ] && mkdir "$group" || return 1
+    groups+=("$group")
+}
+
+# causes_of TRIGGER MODE [ARG]: runs the workload (its first process in $group), and puts the cause of three stalls into the file causes
+causes_of() {
+    local trigger=$1 i
+    shift
+    rm -f t.* causes
+    start "$program" "$@" 2>/dev/null
+    target=$pid
+    disown "$target" # bash then says nothing when it is killed
+    wait_for 10 grep -qx causes "/proc/$target/comm" || fail "causes $1 does not run"
+    sleep 0.3 # it has started its helpers, which stay out of the group
+    [ -z "${group:-}" ] || echo "$target" >"$group/cgroup.procs" || fail "no way into $group"
+    "$STALLTRAP" arm --source "${source:-sample}" -p "$target" --on "$trigger" --warm-up 200ms --snapshots ${snapshots:-3} --timeout 10s -o t >arm.out 2>arm.err
+    children=$(pgrep -P "$target")
+    kill -KILL "$target" $children
+    wait_end "$target" 5
+    [ -s t.1.db ] || fail "$1: nothing fired" arm.out arm.err
+    for ((i = 1; i <= ${snapshots:-3}; i++)); do
+        [ ! -s t.$i.db ] || "$STALLTRAP" report t.$i.db >report.$i 2>&1 || fail "report ends with $?" report.$i
+    done
+    grep -h '^  cause ' report.? >causes
+}
+
+# has TRIGGER CAUSE MODE [ARG]: the report says so
+has() {
+    local trigger=$1 cause=$2
+    shift 2
+    echo "-- $1 ${2:+($2) }has: $cause"
+    causes_of "$trigger" "$@"
+    grep -Eq "^  cause  *$cause" causes || fail "$1: not '$cause'" causes report.1
+}
+
+# nearly TRIGGER CAUSE MODE [ARG]: it says something else, or nothing
+nearly() {
+    local trigger=$1 cause=$2
+    shift 2
+    echo "-- $1 ${2:+($2) }has not: $cause"
+    causes_of "$trigger" "$@"
+    ! grep -Eq "^  cause  *$cause" causes || fail "$1: '$cause'" causes report.1
+}
+
+waits='offcpu>20ms,idle=yes,state=sleeping'
+disk='offcpu>50us,state=blocked'
+
+has "$waits" 'delayed ACK against Nagle: the socket to 127\.0\.0\.1:[0-9]* .*tcp_nagle_test.*tcp_delack_timer.*TCP_NODELAY' nagle
+has 'socket>20ms' 'delayed ACK against Nagle: 48 bytes to 127\.0\.0\.1:[0-9]* lay unsent for .*TCP_NODELAY' nagle
+nearly "$waits" 'delayed ACK' slow-server
+grep -q 'slow peer: 127\.0\.0\.1:[0-9]* answered after' causes || fail "slow-server: not the peer" causes
+nearly "$waits" 'slow peer' requests
+grep -q 'idle after all' causes || fail "requests: not idle" causes
+has "$waits" 'name look-up: .* name server 127\.53\.0\.53:53' names
+nearly "$waits" 'name look-up' datagrams
+has "$waits" 'idle after all: .* in poll' sleep
+nearly "$waits" 'idle' mutex
+grep -q 'lock contention: held by thread [0-9]* "holder" in .*sort_the_table()' causes || fail "mutex: not the holder, or not what it did" causes report.1
+nearly "$waits" 'lock' barrier
+nearly "$waits" 'lock' semaphore
+
+has "$disk" 'disk write \(fsync\): .* of /.*/table\.dat' fsync .
+nearly "$disk" 'disk write' read .
+grep -q 'disk read: .*cold\.dat' causes || fail "read: not the disk" causes
+nearly "$waits" 'disk' full-pipe
+has "$disk" 'log write: .* the log file /.*/server\.log' log .
+nearly "$disk" 'log write' write-through .
+grep -q 'disk write (pwrite64)' causes || fail "write-through: not the disk" causes
+has "$waits" 'log write: .* the standard error .*: a pipe whose reader is slow' full-pipe stderr
+has "$disk" 'page fault from disk: .* in touch_pages\(\)' fault .
+nearly "$disk" 'page fault' read .
+
+ready='offcpu>20ms,state=preempted'
+has "$ready" 'CPU taken by other work: .*: thread [0-9]* "hog" got its CPU' hog
+if group cpu; then
+    if [ -e "$group/cpu.cfs_quota_us" ]; then echo 20000 >"$group/cpu.cfs_quota_us"; else echo "20000 100000" >"$group/cpu.max"; fi
+    # A thread that something else preempts before its group is throttled cannot be told: on a busy machine most are.
+    snapshots=9 has "$ready" 'cgroup CPU throttling: .* may use 20\.0 ms of CPU time every 100 ms' compute
+    if [ -e "$group/cpu.cfs_quota_us" ]; then echo 190000 >"$group/cpu.cfs_quota_us"; else echo "190000 100000" >"$group/cpu.max"; fi
+    nearly "$ready" 'cgroup' hog
+else
+    echo "this machine has no cpu controller: throttling is not tried"
+fi
+if group memory; then
+    if [ -e "$group/memory.limit_in_bytes" ]; then echo 16M >"$group/memory.limit_in_bytes"; else echo 16M >"$group/memory.max"; fi
+    has 'offcpu>500us,state=blocked' 'memory reclaim: .* of its control group, which is at its limit' cache .
+    if [ -e "$group/memory.limit_in_bytes" ]; then echo 1G >"$group/memory.limit_in_bytes"; else echo 1G >"$group/memory.max"; fi
+    nearly "$disk" 'memory' write-through .
+else
+    echo "this machine has no memory controller: reclaim is not tried"
+fi
+group=
+
+# Of each call with step: the two functions that wrote.
+source=step has "$waits" 'delayed ACK against Nagle: .*; written by send_header\(\) and send_body\(\);' nagle
+
+# Each rule has a word in the documentation.
+for rule in "$SOURCE"/viewer/causes/*.sql; do
+    name=$(basename "$rule" .sql)
+    grep -q "$name" "$SOURCE/docs/causes.md" || fail "docs/causes.md does not tell of $name"
+    head -1 "$rule" | grep -q '^-- ' || fail "$name.sql does not say what it is"
+done
+exit 0

@@ -1,0 +1,36 @@
+-- The write that waits is one of a log: by the file's name, because it is the standard error, or because a function that logs made it.
+-- Where it waits (the disk, a pipe whose reader is slow) the kernel stack tells.
+WITH l AS (SELECT * FROM stall WHERE id = ?1),
+     file(name) AS (SELECT value FROM stall_attr WHERE stall_id = ?1 AND key = 'file'),
+     logger(name) AS (
+         SELECT s.name FROM l JOIN stack k ON k.id = l.user_stack_id JOIN symbol s ON s.id = k.symbol_id
+         UNION ALL
+         SELECT s.name FROM l JOIN call c ON c.thread_id = l.thread_id AND c.start_ns <= l.start_ns + l.duration_ns / 2
+             AND c.start_ns + c.duration_ns >= l.start_ns + l.duration_ns / 2 JOIN symbol s ON s.id = c.symbol_id),
+     found(what) AS (
+         SELECT 'the log file ' || name FROM file
+         WHERE name LIKE '%.log' OR name LIKE '%.log (deleted)' OR name GLOB '*.log.[0-9]*' OR name LIKE '/var/log/%' OR name = '/dev/log'
+         UNION ALL
+         SELECT 'the standard error' || coalesce(' (' || (SELECT name FROM file) || ')', '') FROM stall_attr
+         WHERE stall_id = ?1 AND key = 'arg0' AND value = 2
+         UNION ALL
+         SELECT 'a log, by ' || name || '()' FROM logger
+         WHERE name IN ('syslog', '__syslog', 'vsyslog', '__vsyslog_internal', '__syslog_chk', '__vsyslog_chk', 'sd_journal_send',
+                        'sd_journal_sendv', 'log_line', 'log_message', 'log_printf', 'log_write', 'g_log', 'g_logv', 'g_log_structured')
+            OR name LIKE 'spdlog::%' OR name LIKE 'google::LogMessage::%' OR name LIKE 'log4cxx::%' OR name LIKE 'log4cplus::%')
+SELECT 'log write' AS cause,
+       'the thread slept ' || duration(l.duration_ns) || ' in ' || l.syscall || ' to ' || f.what || coalesce(': ' || (
+           SELECT CASE WHEN s.name LIKE '%pipe_write%' THEN 'a pipe whose reader is slow'
+                       WHEN s.name LIKE 'unix_%' OR s.name LIKE 'sock_alloc_send%' THEN 'a socket whose reader is slow'
+                       WHEN s.name LIKE '%tty%' THEN 'a terminal that is slow'
+                       ELSE 'the disk' END || ' (' || s.name || ')'
+           FROM stack k JOIN symbol s ON s.id = k.symbol_id
+           WHERE k.id = l.kernel_stack_id
+             AND (s.name LIKE '%pipe_write%' OR s.name LIKE 'unix_%wait%' OR s.name LIKE 'sock_alloc_send%' OR s.name LIKE '%tty_write%'
+                  OR s.name LIKE '%writeback%' OR s.name LIKE '%sync%' OR s.name LIKE 'submit_bio%' OR s.name LIKE 'balance_dirty%'
+                  OR s.name LIKE '%folio_wait%')
+           ORDER BY k.depth LIMIT 1), '') AS evidence
+FROM l JOIN found f
+WHERE l.state <> 'runnable'
+  AND l.syscall IN ('write', 'writev', 'pwrite64', 'pwritev', 'pwritev2', 'sendto', 'sendmsg', 'fsync', 'fdatasync')
+LIMIT 1

@@ -1,0 +1,13 @@
+-- The CPU served interrupts: a handler held it (the triggers irq and softirq), or the thread that does what softirqs leave over got it.
+SELECT CASE WHEN l.kind = 'irq' THEN 'interrupt load' ELSE 'softirq load' END AS cause,
+       CASE l.kind WHEN 'irq' THEN 'an interrupt handler' ELSE 'a softirq' END || ' held the CPU for ' || duration(l.duration_ns) ||
+       coalesce(': ' || coalesce((SELECT value FROM stall_attr WHERE stall_id = l.id AND key IN ('handler', 'softirq', 'irq', 'name')
+                                  ORDER BY key LIMIT 1), l.waker), '') AS evidence
+FROM stall l
+WHERE l.id = ?1 AND l.kind IN ('irq', 'softirq')
+UNION ALL
+SELECT 'softirq load', 'the thread was ready to run for ' || duration(l.duration_ns) || ': ' || n.value || ' got its CPU, which runs softirqs'
+FROM stall l
+JOIN stall_attr n ON n.stall_id = l.id AND n.key = 'next' AND n.value LIKE '%"ksoftirqd/%'
+WHERE l.id = ?1 AND l.state = 'runnable'
+  AND NOT EXISTS (SELECT 1 FROM stall_attr WHERE stall_id = l.id AND key = 'throttled' AND value > 0)
