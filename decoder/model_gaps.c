@@ -194,6 +194,40 @@ static bool has_trace(const struct dec_model *m, const struct dec_thread *t)
     return t->index < m->nthreads && m->threads[t->index] && m->threads[t->index]->first != UINT64_MAX;
 }
 
+/* The time from which on a thread's CPUs are recorded, if it ran there before: 0: it did not. */
+static uint64_t overwritten_until(const struct dec_model *m, const struct dec_thread *t)
+{
+    uint64_t until = 0;
+
+    for (size_t i = 0; i < m->sb->rings.n; i++)
+        for (size_t j = 0; m->rings[i].overwritten && m->rings[i].first != UINT64_MAX && j < t->slices.n; j++)
+            if (t->slices.at[j].cpu == m->sb->rings.at[i].cpu && t->slices.at[j].start < m->rings[i].first &&
+                m->rings[i].first > until)
+                until = m->rings[i].first;
+    return until;
+}
+
+/* In rings of CPUs, a thread of which nothing is left: others have overwritten it. */
+static int all_overwritten(struct dec_model *m)
+{
+    for (size_t i = 0; i < m->sb->threads.n; i++) {
+        struct dec_thread *t = m->sb->threads.at[i];
+        uint64_t until = overwritten_until(m, t);
+        struct dec_gap_row row = {.thread = t,
+                                  .cpu = -1,
+                                  .ring = DEC_NO_RING,
+                                  .start = t->start ? t->start : t->first_in,
+                                  .end = t->end < until ? t->end : until,
+                                  .reason = dec_gap_name(DEC_GAP_OVERWRITTEN)};
+
+        if (t->tid <= 0 || has_trace(m, t) || row.end <= row.start)
+            continue;
+        if (dec_gap_add(&m->gaps, &row, "older trace was overwritten in the ring"))
+            return -1;
+    }
+    return 0;
+}
+
 /* Where every ring is a thread's, a thread that ran before it had one and has no trace was never recorded: it
  * was born and gone (or all but gone) before the recorder came to it, or the limits allowed no ring. */
 static int never_recorded(struct dec_model *m)
@@ -202,7 +236,7 @@ static int never_recorded(struct dec_model *m)
 
     for (size_t i = 0; i < sb->rings.n; i++)
         if (sb->rings.at[i].cpu >= 0)
-            return 0;
+            return all_overwritten(m);
     for (size_t i = 0; sb->rings.n && i < sb->threads.n; i++) {
         struct dec_thread *t = sb->threads.at[i];
         uint64_t since = ring_since(sb, t), end = t->end < sb->last ? t->end : sb->last;

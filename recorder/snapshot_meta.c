@@ -114,6 +114,13 @@ static void put_capture(struct pairs *p, const struct rec_capture *c)
     }
 }
 
+static void put_pauses(struct pairs *p, const struct rec_snapshot *in)
+{
+    for (size_t i = 0; i < in->npauses; i++)
+        put(p, "pause.%zu=stopped=%" PRIu64 " done=%" PRIu64 " resumed=%" PRIu64, i, in->pauses[i].stopped,
+            in->pauses[i].done, in->pauses[i].resumed);
+}
+
 static void put_unseen_cpus(struct pairs *p, const struct rec_snapshot *in)
 {
     char cpus[1024] = "";
@@ -140,6 +147,7 @@ int snap_write_meta(struct snap *s, struct st_error *err)
     put_target(&p, in->target);
     put(&p, "armed=%" PRIu64, in->armed);
     put_capture(&p, in->capture);
+    put_pauses(&p, in);
     put_unseen_cpus(&p, in);
     if (rec_store_events_dropped(in->store))
         put(&p, "switches_since=%" PRIu64, rec_store_events_dropped(in->store));

@@ -4,7 +4,10 @@
 -- one: what it waited for is the reader.
 SELECT 'delayed ACK against Nagle' AS cause,
        'the wait in ' || coalesce(l.syscall, '?') || ' ended after the timer ' || l.timer ||
-       ' ran: small writes wait for an acknowledgement that the peer delays; TCP_NODELAY on the writing socket, or one write instead of two, removes it'
+       ' ran: small writes wait for an acknowledgement that the peer delays; TCP_NODELAY on the writing socket, or one write instead of two, removes it' ||
+       coalesce('; the thread''s last packets were sent or held back in tcp_write_xmit ' || duration(l.start_ns - (
+           SELECT max(c.start_ns) FROM call c JOIN symbol s ON s.id = c.symbol_id
+           WHERE c.thread_id = l.thread_id AND s.name = 'tcp_write_xmit' AND c.start_ns < l.start_ns)) || ' before', '')
            AS evidence
 FROM stall l
 WHERE l.id = ?1 AND l.timer = 'tcp_delack_timer'
