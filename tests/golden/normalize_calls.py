@@ -233,13 +233,17 @@ def read_dump_cpus(path):
 def other_thread(perf, ours):
     """C1: where in the lists of one CPU the threads differ and should not, or None"""
     early = MAX_EARLY
+    before = -1  # perf's thread of what is early
     for i, ((theirs, branch), (tid, _)) in enumerate(zip(perf, ours)):
-        begins = branch.source_name[0] == "__switch_to" or (branch.kind == "start" and branch.target & KERNEL)
-        early = 0 if begins else early + 1
-        if theirs != tid and early >= MAX_EARLY:
-            return i
-        if theirs == tid and early:
+        if branch.source_name[0] == "__switch_to" or (branch.kind == "start" and branch.target & KERNEL):
+            before = perf[i - 1][0] if i and early >= MAX_EARLY else before
+            early = 0
+        elif theirs == tid:
             early = MAX_EARLY
+        else:
+            early += 1
+        if theirs != tid and (early >= MAX_EARLY or theirs not in (before, -1)):
+            return i
     return None
 
 

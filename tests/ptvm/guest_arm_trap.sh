@@ -1,5 +1,5 @@
 # guest_arm_trap.sh SOURCE BUILD KIND: the main job: a forwarder under TCP load is armed with offcpu>20ms, user and kernel recorded,
-# and stalls for 40 ms. KIND: lock, nagle, or nagle-all: the whole machine is recorded, the timer and whom it wakes too. File: arm-lib.sh.
+# and stalls for 40 ms. KIND: lock or nagle. File: arm-lib.sh.
 kind=$3
 . ./arm-lib.sh "$@"
 
@@ -7,10 +7,8 @@ has() { # WHAT SQL: the query of x.1.db gives 1
     [ "$(sql x.1.db "$2")" = 1 ] || fail "no $1" arm.out arm.err
 }
 
-start_forwarder --stall "${kind%-all}:40:100" --stall-count 3 --load-connections 2 --load-rate 1000000
-target=(-p "$forwarder" --ring 512K)
-[ "$kind" = "${kind%-all}" ] || target=(-a --ring 8M)
-start_arm --source intel-pt "${target[@]}" --on 'offcpu>20ms,state=sleeping+blocked' -o x
+start_forwarder --stall "$kind:40:100" --stall-count 3 --load-connections 2 --load-rate 1000000
+start_arm --source intel-pt --ring 512K -p "$forwarder" --on 'offcpu>20ms,state=sleeping+blocked' -o x
 grep -q 'intel-pt, user+kernel, ' arm.err || fail "the armed line" arm.err
 kill -USR1 "$forwarder"
 end_of "$arm" 200 "arm"
@@ -24,7 +22,7 @@ stalled="(SELECT thread_id FROM stalls WHERE id = (SELECT value FROM meta WHERE 
 stall="(SELECT start_ns FROM stalls WHERE id = (SELECT value FROM meta WHERE key = 'trigger_stall_id'))"
 case $kind in
 lock) user=run_lock kernel=futex_wait ;;
-nagle*) user=receive_both kernel=tcp_recvmsg ;;
+nagle) user=receive_both kernel=tcp_recvmsg ;;
 esac
 for function in $user $kernel schedule; do
     has "call of $function that spans the stall" "SELECT count(*) > 0 FROM calls WHERE function LIKE '$function%' AND thread_id = $stalled AND start_ns < $stall + 1000000 AND end_ns > $stall + 30000000"
@@ -37,9 +35,5 @@ if [ "$kind" = nagle ]; then
         grep -q $function report.out || fail "the report does not name $function" report.out
     done
     has "call of tcp_write_xmit" "SELECT count(*) > 0 FROM calls WHERE function = 'tcp_write_xmit' AND thread_id = $stalled"
-fi
-if [ "$kind" = nagle-all ]; then
-    has "call of tcp_write_xmit" "SELECT count(*) > 0 FROM calls WHERE function = 'tcp_write_xmit' AND thread_id = $stalled"
-    has "call of tcp_delack_timer" "SELECT count(*) > 0 FROM calls WHERE function = 'tcp_delack_timer' AND start_ns BETWEEN $stall AND $stall + 100000000"
 fi
 same_branches x
