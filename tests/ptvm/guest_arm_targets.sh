@@ -24,9 +24,11 @@ same_calls threads
 [ "$(sql threads.1.db "SELECT count(DISTINCT tid) FROM calls WHERE function = 'work'")" = 66 ] || fail "not 66 threads call work()"
 no_gaps threads
 
-# Born while armed, rings of threads: each has its calls or a gap.
-"$STALLTRAP" arm --source intel-pt --no-kernel --rings thread --ring 64K -o born -- "$threads" 400000 8 >arm.out 2>arm.err || fail "8 threads, a ring each" arm.out arm.err
-[ "$(sql born.1.db "SELECT count(*) >= 8 FROM (SELECT tid FROM calls WHERE function = 'work' GROUP BY tid HAVING count(*) > 1000)")" = 1 ] || fail "threads that were born while armed are missing" arm.err
+# Born while armed, rings of threads: each has its calls or a gap; where the recorder is slow to come, some only a gap.
+"$STALLTRAP" arm --source intel-pt --no-kernel --rings thread --ring 64K -o born -- "$threads" 200000 8 >arm.out 2>arm.err || fail "8 threads, a ring each" arm.out arm.err
+[ "$(sql born.1.db "SELECT count(*) >= 4 FROM (SELECT tid FROM calls WHERE function = 'work' GROUP BY tid HAVING count(*) > 1000)")" = 1 ] || fail "threads that were born while armed are missing: $(sql born.1.db "SELECT tid, calls FROM threads")" arm.err
+[ "$(sql born.1.db "SELECT count(*) FROM threads t WHERE NOT EXISTS (SELECT 1 FROM calls WHERE thread_id = t.id) AND
+    NOT EXISTS (SELECT 1 FROM gaps WHERE thread_id = t.id)")" = 0 ] || fail "threads that were born while armed have no calls and no gap"
 # Too short-lived for the recorder to come in time: calls, or a gap that says so.
 "$STALLTRAP" arm --source intel-pt --no-kernel --rings thread --ring 64K -o short -- "$threads" 100 16 >arm.out 2>arm.err || fail "16 short threads, a ring each" arm.out arm.err
 [ "$(sql short.1.db "SELECT count(*) FROM threads t WHERE NOT EXISTS (SELECT 1 FROM calls WHERE thread_id = t.id) AND

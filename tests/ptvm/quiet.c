@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NI __attribute__((noinline, noclone))
+#define NI __attribute__((noinline))
 
 static volatile int sink, begin, waiting;
 static int pipe_fds[2];

@@ -2,7 +2,7 @@
 // into one instruction.
 #include <stddef.h>
 
-#define NI __attribute__((noinline, noclone))
+#define NI __attribute__((noinline))
 
 static char memory[1 << 20];
 
