@@ -188,6 +188,8 @@ struct st_symbol_record {
  *   in_kernel       1: stopped by the kernel before user space woke, else 0
  *   wall_offset_ns  CLOCK_REALTIME = perf clock + this
  *   mono_offset_ns  CLOCK_MONOTONIC = perf clock + this
+ *   pause.N         "stopped=TIME done=TIME resumed=TIME": nothing was recorded meanwhile, for an earlier
+ *                   snapshot; stopped 0: some rings were stopped by the kernel, before `done`
  *   ring.IDX        "tid=T cpu=C since=TIME offset=BYTES size=BYTES truncated=0|1 in_kernel=0|1 late=BYTES"
  * of each ring; in_kernel: stopped by the kernel before user space woke; late: written since its thread last
  * got a CPU switches_since  context switches before this were dropped for room (absent: none were)

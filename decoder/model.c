@@ -202,12 +202,12 @@ static void note_times(struct model_ring *ring, struct model_thread *t, const st
         t->last = events[n - 1].time;
     if (events[0].time < ring->first)
         ring->first = events[0].time;
+    ring->last = events[n - 1].time;
 }
 
-int dec_model_emit(void *ctx, const struct dec_stream_info *info, const struct dec_event *events, size_t n,
-                   const char *detail)
+static int take_events(struct dec_model *m, const struct dec_stream_info *info,
+                       const struct dec_event *events, size_t n, const char *detail)
 {
-    struct dec_model *m = ctx;
     struct model_thread *t;
     size_t whole = n;
 
@@ -231,6 +231,24 @@ int dec_model_emit(void *ctx, const struct dec_stream_info *info, const struct d
     if (m->sb->rings.at[info->ring].cpu < 0)
         return dec_stack_events(t->stack, events, n, &m->error);
     return keep_events(m, info->ring, t, events, n) ? st_nomem(&m->error, "the branches of a CPU") : 0;
+}
+
+int dec_model_emit(void *ctx, const struct dec_stream_info *info, const struct dec_event *events, size_t n,
+                   const char *detail)
+{
+    struct dec_model *m = ctx;
+    struct dec_event gap;
+    size_t before;
+    int rc = 0;
+
+    while (!rc && (before = model_find_pause(m, info, events, n, &gap)) < n) {
+        rc = take_events(m, info, events, before, NULL);
+        if (!rc)
+            rc = take_events(m, info, &gap, 1, "stopped for an earlier snapshot");
+        events += before;
+        n -= before;
+    }
+    return rc ? rc : take_events(m, info, events, n, detail);
 }
 
 static int by_thread(const void *a, const void *b)

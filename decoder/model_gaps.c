@@ -172,36 +172,74 @@ static int lost_records(struct dec_model *m)
     return 0;
 }
 
-/* Since when the thread has a ring, as far as nothing is in it: 0: the trace itself tells, UINT64_MAX: never.
- */
-static uint64_t empty_ring_since(const struct dec_sideband *sb, int32_t tid)
+/* Since when the thread has a ring. UINT64_MAX: never. */
+static uint64_t ring_since(const struct dec_sideband *sb, const struct dec_thread *t)
 {
     uint64_t since;
     int of;
 
-    for (size_t i = 0; i < sb->rings.n; i++)
-        if (sb->rings.at[i].tid == tid)
-            return 0;
+    if (t->traced)
+        return t->traced_since;
     /* One without a byte is in the recorder's list only. */
     for (size_t i = 0; i < sb->meta.n; i++)
         if (!strncmp(sb->meta.at[i].text, "ring.", 5) &&
-            sscanf(sb->meta.at[i].value, "tid=%d cpu=%*d since=%" SCNu64, &of, &since) == 2 && of == tid)
+            sscanf(sb->meta.at[i].value, "tid=%d cpu=%*d since=%" SCNu64, &of, &since) == 2 && of == t->tid)
             return since;
     return UINT64_MAX;
 }
 
-/* Where every ring is a thread's, a thread that ran and has none was never recorded: it was born and gone
- * before the recorder came to it, or the limits allowed no ring. */
+/* Whether a branch of the thread was found: then its trace itself tells what is missing. */
+static bool has_trace(const struct dec_model *m, const struct dec_thread *t)
+{
+    return t->index < m->nthreads && m->threads[t->index] && m->threads[t->index]->first != UINT64_MAX;
+}
+
+/* The time from which on a thread's CPUs are recorded, if it ran there before: 0: it did not. */
+static uint64_t overwritten_until(const struct dec_model *m, const struct dec_thread *t)
+{
+    uint64_t until = 0;
+
+    for (size_t i = 0; i < m->sb->rings.n; i++)
+        for (size_t j = 0; m->rings[i].overwritten && m->rings[i].first != UINT64_MAX && j < t->slices.n; j++)
+            if (t->slices.at[j].cpu == m->sb->rings.at[i].cpu && t->slices.at[j].start < m->rings[i].first &&
+                m->rings[i].first > until)
+                until = m->rings[i].first;
+    return until;
+}
+
+/* In rings of CPUs, a thread of which nothing is left: others have overwritten it. */
+static int all_overwritten(struct dec_model *m)
+{
+    for (size_t i = 0; i < m->sb->threads.n; i++) {
+        struct dec_thread *t = m->sb->threads.at[i];
+        uint64_t until = overwritten_until(m, t);
+        struct dec_gap_row row = {.thread = t,
+                                  .cpu = -1,
+                                  .ring = DEC_NO_RING,
+                                  .start = t->start ? t->start : t->first_in,
+                                  .end = t->end < until ? t->end : until,
+                                  .reason = dec_gap_name(DEC_GAP_OVERWRITTEN)};
+
+        if (t->tid <= 0 || has_trace(m, t) || row.end <= row.start)
+            continue;
+        if (dec_gap_add(&m->gaps, &row, "older trace was overwritten in the ring"))
+            return -1;
+    }
+    return 0;
+}
+
+/* Where every ring is a thread's, a thread that ran before it had one and has no trace was never recorded: it
+ * was born and gone (or all but gone) before the recorder came to it, or the limits allowed no ring. */
 static int never_recorded(struct dec_model *m)
 {
     const struct dec_sideband *sb = m->sb;
 
     for (size_t i = 0; i < sb->rings.n; i++)
         if (sb->rings.at[i].cpu >= 0)
-            return 0;
+            return all_overwritten(m);
     for (size_t i = 0; sb->rings.n && i < sb->threads.n; i++) {
         struct dec_thread *t = sb->threads.at[i];
-        uint64_t since = empty_ring_since(sb, t->tid), end = t->end < sb->last ? t->end : sb->last;
+        uint64_t since = ring_since(sb, t), end = t->end < sb->last ? t->end : sb->last;
         struct dec_gap_row row = {.thread = t,
                                   .cpu = -1,
                                   .ring = DEC_NO_RING,
@@ -209,7 +247,7 @@ static int never_recorded(struct dec_model *m)
                                   .end = end < since ? end : since,
                                   .reason = dec_gap_name(DEC_GAP_NOT_ATTACHED)};
 
-        if (t->tid <= 0 || !t->first_in || t->first_in >= since || row.end <= row.start)
+        if (t->tid <= 0 || has_trace(m, t) || !t->first_in || t->first_in >= since || row.end <= row.start)
             continue;
         if (dec_gap_add(&m->gaps, &row, "the thread had no ring while it ran"))
             return -1;

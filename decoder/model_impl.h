@@ -39,7 +39,9 @@ struct model_run {
 struct model_ring {
     ST_VEC(struct dec_event) events;
 
-    uint64_t first;
+    uint64_t first, last; /* times of branches */
+
+    size_t pause; /* the next one that it may have had */
 
     bool overwritten; /* it began with the gap of what was overwritten */
 };
@@ -85,6 +87,13 @@ struct dec_model {
 /* The thread that had a tid at a time, as it is decoded. NULL: no memory. */
 struct model_thread *model_thread_of(struct dec_model *m, int32_t pid, int32_t tid, int32_t cpu,
                                      uint64_t time);
+
+/* ---- model_pause.c ---- */
+
+/* How many of a ring's next events are before the next pause that it had (n: there is none); the gap that
+ * stands there is *gap. */
+size_t model_find_pause(struct dec_model *m, const struct dec_stream_info *info,
+                        const struct dec_event *events, size_t n, struct dec_event *gap);
 
 /* ---- model_samples.c ---- */
 

@@ -161,6 +161,7 @@ void dec_sideband_free(struct dec_sideband *sb)
     st_vec_free(&sb->stalls);
     st_vec_free(&sb->kernel_names);
     st_vec_free(&sb->meta);
+    st_vec_free(&sb->pauses);
     dec_space_free(sb->kernel);
     free(sb);
 }

@@ -140,6 +140,12 @@ struct dec_kernel_name {
 };
 
 /* A string "key=value" that the recorder wrote (struct st_meta_record). */
+/* Nothing was recorded from `done` to `resumed` (and in rings that were stopped earlier, from `stopped`; 0:
+ * not known). */
+struct dec_pause {
+    uint64_t stopped, done, resumed;
+};
+
 struct dec_meta {
     const char *text; /* in the file's memory */
 
@@ -213,6 +219,8 @@ struct dec_sideband {
     ST_VEC(struct dec_kernel_name) kernel_names; /* sorted by address */
 
     ST_VEC(struct dec_meta) meta;
+
+    ST_VEC(struct dec_pause) pauses; /* for earlier snapshots, in the order of time */
 
     struct dec_space *kernel;
 

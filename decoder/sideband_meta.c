@@ -142,6 +142,25 @@ static int apply_dropped(struct sb_context *c, const char *key, const char *what
     return st_vec_push(&c->sb->notices, n);
 }
 
+static int take_pauses(struct dec_sideband *sb)
+{
+    uint64_t last = 0;
+
+    for (size_t i = 0; i < sb->meta.n; i++) {
+        struct dec_pause p;
+
+        if (strncmp(sb->meta.at[i].text, "pause.", 6) != 0 ||
+            sscanf(sb->meta.at[i].value, "stopped=%" SCNu64 " done=%" SCNu64 " resumed=%" SCNu64, &p.stopped,
+                   &p.done, &p.resumed) != 3 ||
+            p.done < last || p.stopped > p.done || p.done > p.resumed)
+            continue;
+        last = p.resumed;
+        if (st_vec_push(&sb->pauses, p))
+            return -1;
+    }
+    return 0;
+}
+
 int sb_apply_meta(struct sb_context *c)
 {
     struct dec_sideband *sb = c->sb;
@@ -158,7 +177,7 @@ int sb_apply_meta(struct sb_context *c)
         if (text)
             apply_ring(c, ring, text);
     }
-    if (sb->sampled && sb_sample_rings(c))
+    if (take_pauses(sb) || (sb->sampled && sb_sample_rings(c)))
         return -1;
     if (done > 0 && sb->last)
         sb->last = (uint64_t)done > sb->last ? (uint64_t)done : sb->last;

@@ -98,6 +98,8 @@ struct arm {
 
     struct rec_capture capture;
 
+    ST_VEC(struct rec_pause) pauses; /* for snapshots before this one, the last of them */
+
     unsigned traps; /* that fired */
 
     unsigned written; /* snapshots */

@@ -99,6 +99,7 @@ static struct rec_source_config source_config(const struct arm *arm)
         .command = arm->launch.pid,
         .ring_bytes = arm->options.ring_bytes,
         .kernel = arm->options.kernel < 0 ? geteuid() == 0 : arm->options.kernel,
+        .kernel_demanded = arm->options.kernel == 1,
         .rings = arm->options.rings,
         .freeze_on_trigger = arm->options.triggers && !arm->options.after,
         .once = arm->options.snapshots == 1,
@@ -384,6 +385,7 @@ void arm_close(struct arm *arm)
     rec_store_close(arm->store);
     rec_kallsyms_close(arm->kallsyms);
     st_vec_free(&arm->warnings);
+    st_vec_free(&arm->pauses);
     close_watch(arm, &arm->signals, true);
     if (arm->loop >= 0)
         close(arm->loop);

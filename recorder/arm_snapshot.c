@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 enum {
-    MOST_TRIES = 100 /* when others write snapshots of the same prefix */
+    MOST_TRIES = 100, /* when others write snapshots of the same prefix */
+    MOST_PAUSES = 256
 };
 
 static const char *reason_word(enum arm_reason reason)
@@ -108,6 +109,8 @@ static int write_snapshot(struct arm *arm, struct st_error *err)
         .capture = &arm->capture,
         .ops = arm->ops,
         .source = arm->source,
+        .pauses = arm->pauses.at,
+        .npauses = arm->pauses.n,
         .sideband = arm->sideband,
         .store = arm->store,
         .stalls = arm->options.triggers || arm->options.marks ? &arm->stalls : NULL,
@@ -156,6 +159,21 @@ int arm_freeze(struct arm *arm, struct st_error *err)
     return rc;
 }
 
+/* Later snapshots have to say that this one's time is missing in their rings; in old ones' it is overwritten.
+ */
+static int keep_pause(struct arm *arm, struct st_error *err)
+{
+    const struct rec_capture *c = &arm->capture;
+    struct rec_pause pause = {
+        .stopped = c->how.in_kernel ? 0 : c->how.asked_time, .done = c->how.done_time, .resumed = c->resumed};
+
+    if (!arm->ops->misses_while_frozen)
+        return 0;
+    if (arm->pauses.n == MOST_PAUSES)
+        memmove(arm->pauses.at, arm->pauses.at + 1, --arm->pauses.n * sizeof(pause));
+    return st_vec_push(&arm->pauses, pause) ? st_nomem(err, "the list of pauses") : 0;
+}
+
 static int capture(struct arm *arm, struct st_error *err)
 {
     int rc = arm_freeze(arm, err);
@@ -168,8 +186,11 @@ static int capture(struct arm *arm, struct st_error *err)
     if (!rc)
         rc = arm_drain_stalls(arm, err);
     arm_tell(arm);
-    if (rc)
-        rec_capture_free(&arm->capture);
+    if (!rc)
+        return 0;
+    if (arm->capture.resumed)
+        keep_pause(arm, NULL);
+    rec_capture_free(&arm->capture);
     return rc;
 }
 
@@ -180,6 +201,8 @@ static int write_captured(struct arm *arm, struct st_error *err)
     if (arm->options.triggers || arm->ops->records)
         load_kallsyms(arm);
     rc = write_snapshot(arm, err);
+    if (arm->capture.resumed && keep_pause(arm, rc ? NULL : err) && !rc)
+        rc = ST_ENOMEM;
     rec_capture_free(&arm->capture);
     return rc;
 }

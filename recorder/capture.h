@@ -19,6 +19,15 @@ struct rec_capture {
     ST_VEC(struct rec_switch) switches; /* with own_switches */
 };
 
+/* A time in which nothing was recorded, for an earlier snapshot. perf clock ns. */
+struct rec_pause {
+    uint64_t stopped; /* since when at the earliest */
+
+    uint64_t done; /* since when certainly */
+
+    uint64_t resumed;
+};
+
 /* Freezes the source; nothing is copied yet. On error it goes on. */
 int rec_capture_freeze(struct rec_capture *capture, const struct rec_source_ops *ops,
                        struct rec_source *source, struct st_error *err);

@@ -72,14 +72,17 @@ int rec_kernel_text(struct rec_kernel_text *text, struct st_error *err)
 
 static int open_kcore(struct st_error *err)
 {
-    int fd = open("/proc/kcore", O_RDONLY | O_CLOEXEC);
+    int fd = open("/proc/kcore", O_RDONLY | O_CLOEXEC), why;
 
     if (fd >= 0)
         return fd;
+    why = errno;
     st_fail_errno(err, ST_ECANNOT, "cannot read the kernel's code from /proc/kcore");
-    return st_hint(err, errno == ENOENT
-                            ? "this kernel was built without CONFIG_PROC_KCORE"
-                            : "run as root, or with CAP_SYS_RAWIO; a locked-down kernel forbids it to all");
+    if (why == ENOENT)
+        return st_hint(err, "this kernel was built without CONFIG_PROC_KCORE");
+    if (why == EACCES)
+        return st_hint(err, "the file is root's: run as root, or with CAP_DAC_READ_SEARCH and CAP_SYS_RAWIO");
+    return st_hint(err, "run as root, or with CAP_SYS_RAWIO; a locked-down kernel forbids it to all");
 }
 
 int rec_kcore_probe(struct st_error *err)

@@ -21,6 +21,10 @@ struct rec_snapshot {
 
     struct rec_source *source;
 
+    const struct rec_pause *pauses; /* before it, in the order of time */
+
+    size_t npauses;
+
     const struct rec_sideband *sideband;
 
     const struct rec_store *store;

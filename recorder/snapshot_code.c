@@ -40,10 +40,20 @@ static bool is_known(const struct copier *c, const struct vdso *v)
     return false;
 }
 
+/* The kernel's records of mappings have no build id of it, which is no file. */
+static int write_vdso_id(struct copier *c, const struct vdso *v, struct st_error *err)
+{
+    uint8_t id[REC_BUILD_ID_MAX];
+    size_t size = rec_build_id_of_memory(v->bytes, v->head.size, id);
+
+    return size ? pd_writer_build_id(c->s->w, -1, PERF_RECORD_MISC_USER, id, size, "[vdso]", err) : 0;
+}
+
 static int write_vdso(struct copier *c, const struct rec_map *map, struct st_error *err)
 {
     struct vdso *v = calloc(1, sizeof(*v));
     size_t size = map->end - map->start;
+    int rc;
 
     if (!v)
         return st_nomem(err, "a copy of the vdso");
@@ -62,7 +72,8 @@ static int write_vdso(struct copier *c, const struct rec_map *map, struct st_err
         free(v);
         return st_nomem(err, "a copy of the vdso");
     }
-    return snap_write_sample(c->s, SNAP_META, v, sizeof(v->head) + size, err);
+    rc = write_vdso_id(c, v, err);
+    return rc ? rc : snap_write_sample(c->s, SNAP_META, v, sizeof(v->head) + size, err);
 }
 
 static int look_at(void *ctx, const struct rec_map *map, struct st_error *err)
@@ -94,6 +105,9 @@ int snap_write_vdsos(struct snap *s, struct st_error *err)
 
     for (size_t i = 0; !rc && i < s->pids.n; i++)
         rc = copy_vdso(&c, s->pids.at[i], err);
+    /* Our own is the same as that of a target that has ended. */
+    if (!rc)
+        rc = copy_vdso(&c, getpid(), err);
     for (size_t i = 0; i < c.vdsos.n; i++)
         free(c.vdsos.at[i]);
     st_vec_free(&c.vdsos);

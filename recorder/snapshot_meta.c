@@ -168,6 +168,13 @@ static void put_wakers(struct pairs *p, const struct rec_capture *c)
     st_vec_free(&list);
 }
 
+static void put_pauses(struct pairs *p, const struct rec_snapshot *in)
+{
+    for (size_t i = 0; i < in->npauses; i++)
+        put(p, "pause.%zu=stopped=%" PRIu64 " done=%" PRIu64 " resumed=%" PRIu64, i, in->pauses[i].stopped,
+            in->pauses[i].done, in->pauses[i].resumed);
+}
+
 static void put_unseen_cpus(struct pairs *p, const struct rec_snapshot *in)
 {
     char cpus[1024] = "";
@@ -199,6 +206,7 @@ int snap_write_meta(struct snap *s, struct st_error *err)
     put_target(&p, in->target);
     put(&p, "armed=%" PRIu64, in->armed);
     put_capture(&p, in->capture);
+    put_pauses(&p, in);
     put_unseen_cpus(&p, in);
     put_wakers(&p, in->capture);
     if (rec_store_events_dropped(in->store))

@@ -34,6 +34,8 @@ struct rec_source_config {
 
     bool kernel; /* trace the kernel too, where the source can */
 
+    bool kernel_demanded; /* it is no mere wish: where it cannot be, probe() says why */
+
     enum rec_rings rings;
 
     bool freeze_on_trigger; /* a trigger's announcement may stop the trace at once, where the source can:
@@ -153,6 +155,9 @@ struct rec_source_ops {
      * of PD_RECORD_AUXTRACE_INFO (enum pd_pt_priv; others leave them 0). */
     void (*trace_event)(struct rec_source *s, struct perf_event_attr *attr, const char **name, uint64_t *priv,
                         size_t npriv);
+
+    /* What the target does between freeze() and resume() is missing in its rings afterwards. */
+    bool misses_while_frozen;
 
     /* The rings hold perf's records (samples), and no AUX area. */
     bool records;

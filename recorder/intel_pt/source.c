@@ -1,8 +1,10 @@
 /* The source `intel-pt`, as arm sees it. */
+#include "base/log.h"
 #include "base/units.h"
 #include "perfdata/format.h"
 #include "recorder/intel_pt/intel_pt.h"
 #include "recorder/intel_pt/state.h"
+#include "recorder/kcore.h"
 #include "recorder/perf_event.h"
 
 #include <stdio.h>
@@ -60,6 +62,8 @@ static int pt_probe(const struct rec_source_config *config, struct st_error *err
 
     if (rc)
         return st_hint(err, "`stalltrap doctor` tells why");
+    if (config->kernel && config->kernel_demanded && rec_kcore_probe(err))
+        return st_prefix(err, "--kernel: ");
     if (all && config->rings == REC_RINGS_THREAD)
         return st_fail(err, ST_EUSAGE, "-a records whoever runs: its rings are of CPUs, not of threads");
     set_attr(&s, config);
@@ -94,6 +98,17 @@ static void pt_close(struct rec_source *s)
     free(s);
 }
 
+/* Kernel code that nobody can read tells nothing. */
+static void leave_out_kernel(struct rec_source *s)
+{
+    struct st_error why = {0};
+
+    if (s->attr.exclude_kernel || !rec_kcore_probe(&why))
+        return;
+    st_log_warn("only user code is recorded: %s", why.text);
+    s->attr.exclude_kernel = 1;
+}
+
 static int pt_open(const struct rec_source_config *config, struct rec_source **source, struct st_error *err)
 {
     struct rec_source *s = calloc(1, sizeof(*s));
@@ -112,6 +127,7 @@ static int pt_open(const struct rec_source_config *config, struct rec_source **s
         rc = rec_clock_open(&s->clock, err);
     if (!rc) {
         set_attr(s, config);
+        leave_out_kernel(s);
         rc = pt_attach(s, config, err);
     }
     if (rc)
@@ -279,6 +295,7 @@ const struct rec_source_ops rec_source_intel_pt = {
     .poll_fd = pt_poll_fd,
     .service = pt_service,
     .inherits = wants_cpus,
+    .misses_while_frozen = true,
     .thread_started = pt_thread_started,
     .trace_event = pt_pt_event,
     .stops_in_kernel = pt_stops_in_kernel,

@@ -1,7 +1,7 @@
 #!/bin/bash
 # One line a figure: NAME VALUE UNIT vs WHAT. What is compared runs in turns in one run; the ratios are medians of the rounds.
 # Exit 1 when a figure could not be measured or misses its goal, which its line names.
-# usage: run.sh [step_rate|trigger_cost|python|decode_speed|viewer|sample_cost]...   BUILD is the build folder
+# usage: run.sh [step_rate|trigger_cost|python|decode_speed|viewer|sample_cost|freeze]...   BUILD is the build folder
 set -uo pipefail
 BUILD=$(realpath "${BUILD:-build}")
 SOURCE=$(realpath "$(dirname "$0")/../..")
@@ -101,11 +101,28 @@ figure_sample_cost() {
     python3 "$SOURCE/tests/bench/sample_cost.py" 9
 }
 
-[ $# -gt 0 ] || set -- step_rate trigger_cost python decode_speed viewer sample_cost
+# In the emulated computer: how many calls of the thread that stalled lie after its stall, frozen in the kernel and from user space.
+figure_freeze() {
+    local suite name other said traps in_kernel median most us
+    "$SOURCE/tests/ptvm/setup.sh" "" bookworm trixie-backports || return 1
+    for suite in trixie-backports bookworm; do
+        "$SOURCE/tests/ptvm/test_arm.sh" "$suite" "$SOURCE" "$BUILD" freeze:20 >freeze.out || { cat freeze.out >&2; return 1; }
+        said=$(sed -n 's/^freeze: //p' freeze.out)
+        read -r traps in_kernel median most us <<<"$said"
+        name=aux_pause other=user_space
+        [ "$suite" = trixie-backports ] || { name=user_space other=aux_pause; }
+        echo "freeze_${name}_calls_after_most $most calls vs freeze_${other}: most of $traps traps, $in_kernel stopped in the kernel, $suite" \
+            "$([ $name = user_space ] || echo '(goal: at most 200)')"
+        echo "freeze_${name}_calls_after_median $median calls vs freeze_${other}"
+        echo "freeze_${name}_us $us us vs freeze_${other}: median, from the stall's end until user space had stopped all rings, emulated"
+    done
+}
+
+[ $# -gt 0 ] || set -- step_rate trigger_cost python decode_speed viewer sample_cost freeze
 failed=0
 for name; do
     if ! declare -F "figure_$name" >/dev/null; then
-        echo "run.sh: no figure '$name' (step_rate, trigger_cost, python, decode_speed, viewer, sample_cost)" >&2
+        echo "run.sh: no figure '$name' (step_rate, trigger_cost, python, decode_speed, viewer, sample_cost, freeze)" >&2
         exit 2
     fi
     "figure_$name" || { echo "run.sh: $name FAILED" >&2; failed=1; }

@@ -3,7 +3,8 @@
 
 usage: normalize_calls.py dump PERF DUMP [KALLSYMS]        PERF against `stalltrap decode --dump calls`
        normalize_calls.py gaps PERF DUMP [KALLSYMS]        the same, where gaps are allowed
-       normalize_calls.py rows PERF TRACE.db               PERF against the calls of the database
+       normalize_calls.py cpus PERF DUMP [KALLSYMS]        the same as dump, CPU by CPU, of rings of CPUs with kernel code
+       normalize_calls.py rows PERF TRACE.db [DUMP]        PERF against the calls of the database
        normalize_calls.py perf PERF                        PERF alone, normalised
 
 PERF is what `perf script --itrace=cre --ns -F event,tid,pid,cpu,time,flags,ip,addr,sym,symoff,dso` printed (event, cpu
@@ -26,6 +27,11 @@ Dump:
       "tr-end" behind it, at the same place, are one `end KIND`.
   D2  Marks behind other kinds ("+indirect") are left out.
   D3  "farjmp" is `jmp`.
+CPUs (mode cpus, and rows with DUMP, whose threads are then taken for those of PERF):
+  C1  A thread that got a CPU is traced some kernel branches before the kernel writes its context-switch record. perf gives
+      these to the thread that ran there before (or to none, -1), we give them to the thread itself: from a `start` in the kernel
+      on, or where tracing goes on over the switch (both threads inherited one event) from __switch_to on, at most MAX_EARLY
+      branches may be of different threads. All others are of the same.
 Gaps (mode gaps):
   G1  An "instruction trace error" is a gap, and stands at the same place of the thread. One of "Overflow packet" is an
       "overflow", any other none.
@@ -78,6 +84,9 @@ OUR_KINDS = {"call", "return", "jmp", "jcc", "syscall", "iret", "farjmp", "int",
 UNKNOWN = ("[unknown]", None)
 # Bytes of the longest x86 instruction.
 MAX_INSTRUCTION = 15
+# Branches from the start of tracing in a thread that got its CPU to the record of that (C1).
+MAX_EARLY = 200
+KERNEL = 1 << 63
 
 Branch = collections.namedtuple("Branch", "kind source target source_name target_name")
 
@@ -190,6 +199,84 @@ def read_dump(path, gaps=False):
                 kind = "gap " + reason if reason in ("overflow", "overwritten") else "gap"  # G1
                 thread.append(Branch(kind, 0, 0, UNKNOWN, UNKNOWN))
                 cpus_behind_gap.add((tid, cpu))
+    return threads
+
+
+def read_perf_cpus(path):
+    """CPU -> [(tid, branch)]"""
+    cpus = collections.defaultdict(list)
+    with open(path, encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip() or OTHER_EVENT.match(line):  # P1
+                continue
+            m = PERF_LINE.match(line)
+            branch = perf_branch(m) if m and m["cpu"] else None
+            if not branch or branch.kind is None:
+                raise BadInput(f"{path}:{number}: not understood, or without a CPU: {line.rstrip()}")
+            cpus[int(m["cpu"])].append((int(m["tid"]), branch))
+    return cpus
+
+
+def read_dump_cpus(path):
+    """CPU -> [(tid, branch)]"""
+    cpus = collections.defaultdict(list)
+    with open(path, encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, 1):
+            fields = line.rstrip("\n").split(" ", 6)
+            if len(fields) != 7 or fields[5] == "gap":
+                raise BadInput(f"{path}:{number}: a gap, or not a line of a dump: {line.rstrip()}")
+            _, tid, cpu, source, target, kind, symbol = fields
+            cpu = cpus[int(cpu)]
+            last = [cpu[-1][1]] if cpu and cpu[-1][0] == int(tid) else []
+            waiting = len(last)
+            branch = dump_branch(last, int(source, 16), int(target, 16), kind, symbol)
+            if len(last) < waiting:
+                cpu.pop()  # D1
+            cpu.append((int(tid), branch))
+    return cpus
+
+
+def other_thread(perf, ours):
+    """C1: where in the lists of one CPU the threads differ and should not, or None"""
+    early = MAX_EARLY
+    before = -1  # perf's thread of what is early
+    for i, ((theirs, branch), (tid, _)) in enumerate(zip(perf, ours)):
+        if branch.source_name[0] == "__switch_to" or (branch.kind == "start" and branch.target & KERNEL):
+            before = perf[i - 1][0] if i and early >= MAX_EARLY else before
+            early = 0
+        elif theirs == tid:
+            early = MAX_EARLY
+        else:
+            early += 1
+        if theirs != tid and (early >= MAX_EARLY or theirs not in (before, -1)):
+            return i
+    return None
+
+
+def compare_cpus(perf, ours):
+    """Number of CPUs with a difference; prints the first of each."""
+    bad = compare(
+        {cpu: [b for _, b in branches] for cpu, branches in perf.items()},
+        {cpu: [b for _, b in branches] for cpu, branches in ours.items()},
+        same_branch,
+        "CPU",
+    )
+    for cpu in sorted(perf):
+        i = other_thread(perf[cpu], ours.get(cpu, []))
+        if i is not None:
+            print(f"CPU {cpu}, number {i}: of other threads:\n  perf: {perf[cpu][i]}\n  ours: {ours[cpu][i]}")
+            bad += 1
+    return bad
+
+
+def perf_of_our_threads(perf, ours):
+    """C1: thread -> perf's branches, of the threads that we give them to"""
+    threads = collections.defaultdict(list)
+    for cpu in sorted(perf):
+        if len(perf[cpu]) != len(ours[cpu]):
+            raise BadInput(f"CPU {cpu}: the listings differ: compare them with cpus first")
+        for (_, branch), (tid, _) in zip(perf[cpu], ours[cpu]):
+            threads[tid, None].append(branch)
     return threads
 
 
@@ -306,17 +393,17 @@ def same_call(perf, ours):
     return perf[0] == ours[0] and same_place(perf[1], ours[1])
 
 
-def compare(perf, ours, same):
-    """Number of threads with a difference; prints the first of each."""
+def compare(perf, ours, same, of="thread"):
+    """Number of threads (or CPUs) with a difference; prints the first of each."""
     bad = 0
     for tid in sorted(set(perf) | set(ours), key=str):
         for i, (a, b) in enumerate(itertools.zip_longest(perf.get(tid, []), ours.get(tid, []))):
             if a is None or b is None or not same(a, b):
-                print(f"thread {tid}, number {i}:\n  perf: {a}\n  ours: {b}")
+                print(f"{of} {tid}, number {i}:\n  perf: {a}\n  ours: {b}")
                 bad += 1
                 break
     total = sum(len(t) for t in perf.values())
-    print(f"{len(perf)} threads, {total} compared, {bad} threads differ")
+    print(f"{len(perf)} {of}s, {total} compared, {bad} {of}s differ")
     if not total:
         raise BadInput("nothing to compare")
     return bad
@@ -327,11 +414,16 @@ def compare_dump(perf, ours):
 
 
 def run(mode, files):
+    if mode == "cpus":
+        aliases.update(read_aliases(files[2]) if len(files) == 3 else {})
+        return 1 if compare_cpus(read_perf_cpus(files[0]), read_dump_cpus(files[1])) else 0
     perf = read_perf(files[0], mode == "gaps")
     if mode in ("dump", "gaps"):
         aliases.update(read_aliases(files[2]) if len(files) == 3 else {})
         return 1 if compare_dump(perf, read_dump(files[1], mode == "gaps")) else 0
     if mode == "rows":
+        if len(files) == 3:
+            perf = perf_of_our_threads(read_perf_cpus(files[0]), read_dump_cpus(files[2]))
         calls = {tid: perf_calls(branches) for (tid, _), branches in perf.items()}
         return 1 if compare({t: c for t, c in calls.items() if c}, Rows(files[1]).threads(), same_call) else 0
     for (tid, _), branches in sorted(perf.items()):
@@ -342,7 +434,7 @@ def run(mode, files):
 
 def main():
     mode, *files = sys.argv[1:] or [""]
-    if len(files) not in {"dump": (2, 3), "gaps": (2, 3), "rows": (2,), "perf": (1,)}.get(mode, ()):
+    if len(files) not in {"dump": (2, 3), "gaps": (2, 3), "cpus": (2, 3), "rows": (2, 3), "perf": (1,)}.get(mode, ()):
         sys.exit(__doc__)
     try:
         return run(mode, files)

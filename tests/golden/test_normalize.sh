@@ -258,6 +258,38 @@ perf_is eval 'plain_perf; p return 1020 a+0x20 9999 main+0x99'
 rows_are '1 NULL 0 a 1' '2 1 1 b 0'
 check 0 "R4: a return out of a call that was not seen"
 
+mode=cpus ours=dump
+k=ffffffff810000
+switched() { # KIND IP PLACE: how a thread's turn begins
+    p call 1000 a+0x10 2000 b+0x0
+    p "$@"
+    p return ${k}10 w+0x10 ${k}20 x+0x0
+    tid=8
+    p call 3000 x+0x0 4000 c+0x0
+}
+ours_switched() { # FROM TO KIND SYMBOL: the same, of the thread whose turn it is
+    d 1000 2000 call b+0x0
+    tid=8
+    d "$@"
+    d ${k}10 ${k}20 return x+0x0
+    d 3000 4000 call c+0x0
+}
+perf_is switched "tr strt" 0 "[unknown]" ${k}06 w+0x6
+ours_is ours_switched 0 ${k}06 tr-start w+0x6
+check 0 "C1: kernel branches before the context-switch record"
+ours_is eval 'd 1000 2000 call b+0x0; tid=8; d 0 ${k}06 tr-start w+0x6; d ${k}10 ${k}20 return x+0x0; tid=7; d 3000 4000 call c+0x0'
+check 1 "C1: and none behind it"
+ours_is eval 'tid=8; ours_switched 0 ${k}06 tr-start w+0x6'
+check 1 "C1: and none before"
+perf_is switched "tr strt" 0 "[unknown]" 5006 w+0x6
+ours_is ours_switched 0 5006 tr-start w+0x6
+check 1 "C1: not in user code"
+perf_is switched call ${k}08 __switch_to+0x8 ${k}0c y+0x0
+ours_is ours_switched ${k}08 ${k}0c call y+0x0
+check 0 "C1: from __switch_to on"
+perf_is switched call ${k}08 switch+0x8 ${k}0c y+0x0
+check 1 "C1: from nothing else on"
+mode=rows ours=t.db
 echo not a database >t.db
 check 2 "no database"
 python3 - "$normalize" $cases <<'EOF' || fail "the rules of normalize_calls.py"

@@ -1,11 +1,13 @@
-# arm-lib.sh SOURCE BUILD: sourced inside the machine by the tests of our own recorder; the helpers of tests/cli/lib.sh, and the
-# comparison of our calls with perf's. The work folder lies in the guest's own memory.
+# arm-lib.sh SOURCE BUILD: sourced inside the machine by the tests of our own recorder; the helpers of tests/cli/lib.sh, and what is
+# left for outside: the comparison of our calls with perf's, by check_arm.sh, where that is twenty times as fast. The work folder
+# lies in the guest's own memory.
 # shellcheck shell=bash
 export SOURCE=$1 BUILD=$2 STALLTRAP=$2/stalltrap
 run_folder=$PWD
-nest=$run_folder/nest
+nest=$BUILD/tests/ptvm/nest threads=$BUILD/tests/ptvm/threads quiet=$BUILD/tests/ptvm/quiet slow=$BUILD/tests/ptvm/slow # their paths outside
 . "$SOURCE/tests/cli/lib.sh"
 set +e # the helpers look at every status themselves
+kept=$PTVM_OUT/${ARM_TEST:-test}
 
 # Records the command `nest N` into NAME.1.data and NAME.1.db.
 arm_nest() { # N NAME ARM-OPTION...
@@ -17,30 +19,43 @@ arm_nest() { # N NAME ARM-OPTION...
     [ $status -eq 0 ] || fail "$name: arm ends with $status" arm.out arm.err
 }
 
-# perf's calls of NAME.1.data and ours are the same, branch by branch and row by row, and neither has an error. After a ring that
-# wrapped the rows are not compared: they have calls that nobody saw.
-same_calls() { # NAME [wrapped]
-    local name=$1 snapshot=$1.1.data
-    perf_calls "$snapshot"
-    [ -s perf.calls ] || fail "$name: perf lists nothing"
-    "$STALLTRAP" decode "$snapshot" --dump calls >dump.calls 2>dump.err || fail "$name: decode --dump ends with $?" dump.err
-    cp "$name.1.db" rows.db
-    [ ! -d "$snapshot/kcore_dir" ] || python3 "$run_folder/kernel_names.py" "$snapshot/kcore_dir/kallsyms" perf.calls dump.calls rows.db || fail "kernel_names.py"
-    # perf does not say that the trace starts where what is older was overwritten.
-    [ -z "${2:-}" ] || { awk '/ gap overwritten: / {gap = 1; next} !(gap && / tr-start/); {gap = 0}' dump.calls >dump.cut && mv dump.cut dump.calls; }
-    compare_calls dump dump.calls || fail "$name: perf's calls and decode --dump's differ" differences
-    [ -n "${2:-}" ] || compare_calls rows rows.db || fail "$name: perf's calls and the database's differ" differences
-    [ "$(sql "$name.1.db" "SELECT value FROM meta WHERE key = 'decode_errors'")" = 0 ] || fail "$name: decoding errors"
-    echo "$name: $(wc -l <perf.calls) calls and returns, as perf has them"
+# One line for check_arm.sh, which finds FILE (a snapshot, or a recording of perf's) and its database beside it.
+outside() { # FILE CHECK [ARGUMENT...]
+    local file=$1 name
+    name=$(basename "$file" .data)
+    shift
+    mkdir -p "$kept"
+    if [ ! -e "$kept/$name.data" ]; then
+        cp -r "$file" "$kept/$name.data" || fail "no $file"
+        [ ! -e "${file%.data}.db" ] || cp "${file%.data}.db" "$kept/$name.db"
+        [ -e "$kept/../vdso.so" ] || copy_vdso "$kept/../vdso.so"
+    fi
+    echo "$name $*" >>"$kept/checks"
 }
 
-compare_calls() { # KIND FILE
-    python3 "$SOURCE/tests/golden/normalize_calls.py" "$1" perf.calls "$2" >differences 2>&1
+copy_vdso() { # FILE
+    python3 - "$1" <<'PYTHON' || fail "no vdso"
+import sys
+start, end = next([int(a, 16) for a in line.split()[0].split("-")] for line in open("/proc/self/maps") if "[vdso]" in line)
+with open("/proc/self/mem", "rb") as memory, open(sys.argv[1], "wb") as file:
+    memory.seek(start)
+    file.write(memory.read(end - start))
+PYTHON
 }
 
-# What same_calls left in perf.calls are the calls of `nest N`, or with LEAST at least so many of the last of them.
+# perf's calls of NAME.1.data and ours are the same, branch by branch and row by row, and neither has an error.
+same_calls() { # NAME
+    outside "$1.1.data" same
+}
+
+# The same of rings that wrapped: the rows are not compared, for they have calls that nobody saw.
+same_branches() { # NAME
+    outside "$1.1.data" branches
+}
+
+# perf's listing of NAME.1.data has the calls of `nest N`, or with LEAST at least so many of the last of them.
 nest_calls() { # NAME N [LEAST]
-    python3 "$run_folder/check_nest.py" perf.calls "${@:2}" || fail "$1: not nest's calls"
+    outside "$1.1.data" nest "${@:2}"
 }
 
 gaps_of() { # NAME

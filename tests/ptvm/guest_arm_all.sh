@@ -4,7 +4,7 @@ shift 2
 failed=
 for test; do
     begin=$SECONDS
-    if bash "./guest_arm_${test%%:*}.sh" "$source" "$build" $([ "$test" = "${test#*:}" ] || echo "${test#*:}"); then
+    if ARM_TEST=${test//:/-} bash "./guest_arm_${test%%:*}.sh" "$source" "$build" $([ "$test" = "${test#*:}" ] || echo "${test#*:}"); then
         echo "== $test: passed, $((SECONDS - begin)) s"
     else
         echo "== $test: FAILED, $((SECONDS - begin)) s"

@@ -1,6 +1,6 @@
 # guest_arm_freeze.sh SOURCE BUILD TRAPS: a forwarder that stalls again and again is trapped TRAPS times; how many calls of the thread
 # that stalled lie after the end of the stall (those of interrupts, which are many where a machine is slow, apart)? With aux_pause (Linux 6.13) at most 200 each time; else the table tells what it is.
-# Files: arm-lib.sh, check_nest.py, kernel_names.py, nest.
+# File: arm-lib.sh.
 traps=$3
 . ./arm-lib.sh "$@"
 kernel=$(uname -r)
@@ -26,6 +26,9 @@ cat arm.err
 [ $status -eq 0 ] || fail "arm ends with $status" arm.out arm.err
 [ "$(wc -l <traps.csv)" -eq "$traps" ] || fail "not $traps traps" traps.csv arm.out arm.err
 echo "$kernel: above, in the kernel, calls after, calls before, ns from the stall's end to the freeze"
+# For `make bench`: how many traps, how many of them stopped in the kernel, calls after: median and most, us to the freeze: median.
+nth() { sort -n | sed -n "$1p"; }
+echo "freeze: $traps $(grep -c ^1, traps.csv) $(cut -d, -f2 traps.csv | nth $(((traps + 1) / 2))) $(cut -d, -f2 traps.csv | nth "$traps") $(($(cut -d, -f4 traps.csv | nth $(((traps + 1) / 2))) / 1000))"
 # A thread that is still off its CPU when its stall is told of (a slow machine) has nothing that could be stopped; what it does until
 # user space has stopped it is told as after the stall.
 ongoing=$(grep -c ' so far in ' arm.out)

@@ -1,5 +1,4 @@
-# guest_arm_kernel.sh SOURCE BUILD: `arm --source intel-pt` with the kernel's code. Files: arm-lib.sh, check_nest.py, kernel_names.py,
-# nest.
+# guest_arm_kernel.sh SOURCE BUILD: `arm --source intel-pt` with the kernel's code. File: arm-lib.sh.
 . ./arm-lib.sh "$@"
 for rings in cpu thread; do
     arm_nest 100 kernel-$rings --rings $rings

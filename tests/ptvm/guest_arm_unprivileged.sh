@@ -1,5 +1,5 @@
 # guest_arm_unprivileged.sh SOURCE BUILD: a user without privilege records his own processes at perf_event_paranoid 2; what he lacks for
-# more is named, exit 3. Files: arm-lib.sh, check_nest.py, kernel_names.py, nest.
+# more is named, exit 3. File: arm-lib.sh.
 . ./arm-lib.sh "$@"
 user=65534
 chmod 755 "$work"

@@ -1,5 +1,5 @@
-# guest_arm_user.sh SOURCE BUILD: `arm --source intel-pt --no-kernel` on programs whose calls are known. Files: arm-lib.sh,
-# check_nest.py, nest.
+# guest_arm_user.sh SOURCE BUILD: `arm --source intel-pt --no-kernel` on programs whose calls are known. File:
+# arm-lib.sh.
 . ./arm-lib.sh "$@"
 
 "$STALLTRAP" doctor >doctor.out || fail "doctor" doctor.out
@@ -15,7 +15,7 @@ done
 
 # A ring that wraps many times: the last calls are exact.
 arm_nest 5000 wrapped --no-kernel --rings thread --ring 64K
-same_calls wrapped wrapped
+same_branches wrapped
 nest_calls wrapped 5000 1000
 gaps_of wrapped | grep -q overwritten || fail "no gap tells that the ring was overwritten: $(gaps_of wrapped)"
 
@@ -38,7 +38,26 @@ end_of "$arm" 60 "arm -p"
 [ $status -eq 0 ] || fail "arm -p ends with $status" arm.out arm.err
 running "$target" || fail "the target has ended"
 for n in 1 2 3; do
-    perf_calls attached.$n.data
-    [ "$(grep -c 'call .* leaf+0x0' perf.calls)" -gt 100 ] || fail "attached.$n: few calls of leaf" perf.calls
+    outside attached.$n.data branches
     [ "$(sql attached.$n.db "SELECT calls > 100 FROM functions WHERE function = 'leaf'")" = 1 ] || fail "attached.$n: few calls of leaf in the database"
 done
+kill -KILL "$target"
+
+# A later snapshot says that an earlier one's time is missing in it; the calls before and after are there.
+start "$slow"
+target=$pid
+start_arm --source intel-pt --no-kernel -o paused --ring 1M -p "$target"
+for n in 1 2; do
+    sleep 0.3
+    kill -USR2 "$arm"
+    wait_for 60 test -e paused.$n.db || fail "no snapshot on SIGUSR2" arm.out arm.err
+done
+kill -INT "$arm"
+end_of "$arm" 60 "arm -p"
+[ "$(sql paused.1.db "SELECT count(*) FROM gaps WHERE reason = 'paused'")" = 0 ] || fail "a pause before the first snapshot: $(sql paused.1.db "SELECT * FROM gaps")"
+[ "$(sql paused.3.db "SELECT count(*) FROM gaps g WHERE reason = 'paused' AND end_ns > start_ns AND
+    EXISTS (SELECT 1 FROM calls WHERE function = 'beat' AND end_ns <= g.start_ns AND flags & 3 = 0) AND
+    EXISTS (SELECT 1 FROM calls WHERE function = 'beat' AND start_ns >= g.end_ns AND flags & 3 = 0) AND
+    NOT EXISTS (SELECT 1 FROM calls WHERE function = 'beat' AND start_ns < g.start_ns AND end_ns > g.end_ns)")" = 2 ] ||
+    fail "two earlier snapshots are not two gaps: $(sql paused.3.db "SELECT * FROM gaps")"
+echo "pauses: $(sql paused.3.db "SELECT group_concat(end_ns - start_ns || ' ns') FROM gaps WHERE reason = 'paused'")"

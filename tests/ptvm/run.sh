@@ -11,6 +11,7 @@
 #   --smp N, --mem MIB           CPUs (2) and memory (1500)
 #   --append WORDS, --cpu FLAGS  more kernel words; more CPU flags (",x-pt-ovf-period=20000" injects overflows)
 #   --keep           keeps the run folder and says where it is
+#   --native         no machine: runs SCRIPT on this computer, which has Intel PT, in the same surroundings
 #
 # The guest sees the host's file system read-only, except /tmp and /run, which are its own memory. SCRIPT and the FILEs are
 # copied to the run folder, SCRIPT's working directory, writable under the same path in guest and host.
@@ -18,7 +19,7 @@
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 PTVM_EXIT=125
-suite=bookworm dir='' out='' limit=300 smp=2 mem=1500 append=quiet cpuflags='' keep=''
+suite=bookworm dir='' out='' limit=300 smp=2 mem=1500 append=quiet cpuflags='' keep='' native=''
 shares=() vars=() files=() args=()
 
 usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; }
@@ -39,6 +40,7 @@ while [ $# -gt 0 ]; do
     --append) append="$append $2" ;;
     --cpu) cpuflags=$2 ;;
     --keep) keep=1; shift; continue ;;
+    --native) native=1; shift; continue ;;
     -h | --help) usage; exit 0 ;;
     -*) die "unknown option $1 (--help tells them)" ;;
     *) break ;;
@@ -53,13 +55,20 @@ while [ $# -gt 0 ]; do
     shift
 done
 
-dir=$(ptvm_dir "$dir")
-qemu=$(qemu_build "$dir") kernel=$(kernel_build "$dir" "$suite")
-for part in "$qemu" "$kernel"; do
-    [ -d "$part" ] || die "the machine is not set up: there is no $part; run: $here/setup.sh $dir $suite"
-done
-kernel=$(realpath "$kernel")
-case $kernel/ in /tmp/* | /run/*) shares+=("$kernel") ;; esac
+find_machine() {
+    dir=$(ptvm_dir "$dir")
+    qemu=$(qemu_build "$dir") kernel=$(kernel_build "$dir" "$suite")
+    for part in "$qemu" "$kernel"; do
+        [ -d "$part" ] || die "the machine is not set up: there is no $part; run: $here/setup.sh $dir $suite"
+    done
+    kernel=$(realpath "$kernel")
+    case $kernel/ in /tmp/* | /run/*) shares+=("$kernel") ;; esac
+}
+if [ -z "$native" ]; then
+    find_machine
+else
+    [ -d /sys/bus/event_source/devices/intel_pt ] || die "--native: this computer has no Intel PT (no intel_pt PMU)"
+fi
 
 run=$(mktemp -d "${TMPDIR:-/tmp}/ptvm.XXXXXX")
 run=$(realpath "$run")
@@ -74,6 +83,12 @@ trap 'exit 143' TERM
 chmod 755 "$run"
 mkdir "$run/out"
 cp -p -- "${files[@]}" "$run/"
+if [ -n "$native" ]; then
+    ended=0
+    (cd "$run" && export PTVM_OUT=$run/out "${vars[@]}" && timeout -k 5 "$limit" bash -e "./$(basename "${files[0]}")" "${args[@]}") || ended=$?
+    [ -z "$out" ] || { mkdir -p "$out" && cp -a "$run/out/." "$out/"; }
+    exit $ended
+fi
 cp "$here/guest-init.sh" "$run/init.sh"
 {
     printf 'export PTVM_KERNEL=%q PTVM_SUITE=%q\n' "$kernel" "$suite"

@@ -32,7 +32,10 @@ UNION ALL
 SELECT 'delayed ACK against Nagle',
        'the wait in ' || coalesce(syscall, '?') || ' ended after the timer ' || timer ||
        ' ran: the peer''s small write was held by Nagle''s algorithm (tcp_nagle_test) until this side''s delayed acknowledgement' ||
-       ' (tcp_delack_timer); setsockopt(TCP_NODELAY) is missing on the writing socket: with it, or with one write instead of two, the wait is gone'
+       ' (tcp_delack_timer); setsockopt(TCP_NODELAY) is missing on the writing socket: with it, or with one write instead of two, the wait is gone' ||
+       coalesce('; the thread''s last packets were sent or held back in tcp_write_xmit ' || duration(start_ns - (
+           SELECT max(c.start_ns) FROM call c JOIN symbol s ON s.id = c.symbol_id
+           WHERE c.thread_id = l.thread_id AND s.name = 'tcp_write_xmit' AND c.start_ns < l.start_ns)) || ' before', '')
 FROM l
 WHERE timer = 'tcp_delack_timer' AND kind <> 'socket'
   AND coalesce(syscall, '') NOT IN ('write', 'writev', 'sendto', 'sendmsg', 'sendmmsg', 'sendfile')

@@ -1,0 +1,93 @@
+#!/bin/bash
+# check_arm.sh OUTDIR: what the tests of our recorder brought out of the machine (arm-lib.sh, outside()): perf's calls and ours are the
+# same, and those of programs whose calls are known are these. Each folder's file `checks` has lines "NAME CHECK [ARGUMENT...]".
+# STALLTRAP and SOURCE are in the environment.
+set -uo pipefail
+ptvm=$(realpath "$(dirname "$0")")
+cd "$1" || exit 1
+out=$PWD
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0 n=0
+fields=event,tid,pid,cpu,time,flags,ip,addr,sym,symoff,dso
+
+bad() { # MESSAGE [FILE...]
+    echo "FAILED: $1"
+    shift
+    for file; do tail -n 20 "$file"; done
+    failed=$((failed + 1))
+    return 1
+}
+
+# The guest's vdso, in the form of perf's build-id cache.
+keep_vdso() {
+    local id
+    id=$(readelf -n vdso.so | sed -n 's/.*Build ID: //p')
+    [ -n "$id" ] || bad "no build id in the machine's vdso" || return
+    mkdir -p "debug/[vdso]/$id" "debug/.build-id/${id:0:2}"
+    cp vdso.so "debug/[vdso]/$id/vdso"
+    ln -sfn "../../[vdso]/$id" "debug/.build-id/${id:0:2}/${id:2}"
+}
+
+# Both listings of a recording, once.
+list() { # NAME
+    [ ! -e "$work/$1.perf" ] || return 0
+    perf --buildid-dir "$out/debug" script --itrace=cre --ns -F $fields -i "$1.data" >"$work/$1.perf" 2>"$work/said" ||
+        bad "$1: perf script ends with $?" "$work/said" || return
+    [ ! -s "$work/said" ] || bad "$1: perf complains" "$work/said" || return
+    [ -s "$work/$1.perf" ] || bad "$1: perf lists nothing" || return
+    "$STALLTRAP" decode "$1.data" --buildid-dir "$out/debug" --dump calls >"$work/$1.dump" 2>"$work/said" ||
+        bad "$1: decode --dump ends with $?" "$work/said" || return
+    [ ! -e "$1.db" ] || cp "$1.db" "$work/$1.db"
+    [ ! -d "$1.data/kcore_dir" ] || python3 "$ptvm/kernel_names.py" "$1.data/kcore_dir/kallsyms" "$work/$1.perf" "$work/$1.dump" \
+        $([ ! -e "$1.db" ] || echo "$work/$1.db") || bad "$1: kernel_names.py"
+}
+
+compare() { # MODE NAME FILE
+    python3 "$SOURCE/tests/golden/normalize_calls.py" "$1" "$work/$2.perf" "$3" >"$work/differences" 2>&1 ||
+        bad "$2: perf's calls and ours differ ($1)" "$work/differences"
+}
+
+check_branches() { # NAME
+    # perf does not say that the trace starts where what is older was overwritten.
+    awk '/ gap overwritten: / {gap = 1; next} !(gap && / tr-start/); {gap = 0}' "$work/$1.dump" >"$work/cut"
+    compare dump "$1" "$work/cut" || return
+    [ ! -e "$1.db" ] || [ "$(sqlite3 -readonly "$1.db" "SELECT value FROM meta WHERE key = 'decode_errors'")" = 0 ] || bad "$1: decoding errors" || return
+    echo "$1: $(wc -l <"$work/$1.perf") calls and returns, as perf has them"
+}
+
+check_same() { # NAME
+    check_branches "$1" && compare rows "$1" "$work/$1.db"
+}
+
+# User and kernel code of several processes in rings of CPUs.
+check_cpus() { # NAME
+    compare cpus "$1" "$work/$1.dump" || return
+    python3 "$SOURCE/tests/golden/normalize_calls.py" rows "$work/$1.perf" "$work/$1.db" "$work/$1.dump" >"$work/differences" 2>&1 ||
+        bad "$1: perf's calls and ours differ (rows)" "$work/differences" || return
+    echo "$1: $(wc -l <"$work/$1.perf") calls and returns, as perf has them, CPU by CPU"
+}
+
+# The same without a database: a recording of perf's.
+check_kernel() { # NAME
+    compare cpus "$1" "$work/$1.dump" && echo "$1: $(wc -l <"$work/$1.perf") calls and returns, as perf has them, CPU by CPU"
+}
+
+check_nest() { # NAME N [LEAST]
+    python3 "$ptvm/check_nest.py" "$work/$1.perf" "${@:2}" || bad "$1: not nest's calls"
+}
+
+keep_vdso
+for folder in */; do
+    [ -e "$folder/checks" ] || continue
+    cd "$folder" || exit 1
+    while read -r name check arguments; do
+        # shellcheck disable=SC2086
+        list "$name" && "check_$check" "$name" $arguments
+        n=$((n + 1))
+    done <checks
+    cd "$out" || exit 1
+    rm -f "$work"/*
+done
+echo "$n checks outside, $failed failed"
+[ $n -gt 0 ] && [ $failed = 0 ]
