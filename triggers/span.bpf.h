@@ -337,7 +337,7 @@ int span_adopt(struct bpf_iter__task *ctx)
         broken_places = 1;
     if (!wanted(task))
         return 0;
-    adopt(task);
+    adopt(task, false);
     t = thread_at(bpf_task_storage_get(&slots, task, NULL, 0));
     if (t && !follow.newborn)
         span_found(t, task);
