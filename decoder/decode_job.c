@@ -252,6 +252,7 @@ static int write_database(struct job *j, struct dec_model *model, struct st_erro
     if (rc)
         return rc;
     tdb_writer_threads(w, dec_raw_threads(&j->options->raw));
+    tdb_writer_bare(w, j->options->bare);
     rc = dec_model_write(model, w, &from, err);
     if (!rc)
         return tdb_writer_commit(w, j->options->replace, err);

@@ -178,7 +178,7 @@ static int64_t end_of_trace(const tdb_threads *threads)
     return end;
 }
 
-int tdb_summarize(sqlite3 *db, tdb_threads *threads, struct st_error *err)
+int tdb_summarize(sqlite3 *db, tdb_threads *threads, bool tiles, struct st_error *err)
 {
     sqlite3_stmt *insert;
     int64_t end;
@@ -190,7 +190,8 @@ int tdb_summarize(sqlite3 *db, tdb_threads *threads, struct st_error *err)
         return failed(db, err);
     end = end_of_trace(threads);
     for (size_t i = 0; i < threads->n && !rc; i++) {
-        tdb_choose_levels(&threads->at[i], end);
+        if (tiles)
+            tdb_choose_levels(&threads->at[i], end);
         rc = put_summary(db, insert, &threads->at[i], err);
     }
     sqlite3_finalize(insert);

@@ -6,7 +6,7 @@
 
 /* Makes `threads` complete: every row of `thread`, with its times off and on the CPUs and the levels of its
  * tiles, sorted by id. Fills the table `summary`. ST_EFAIL with SQLite's message, ST_ENOMEM. */
-int tdb_summarize(sqlite3 *db, tdb_threads *threads, struct st_error *err);
+int tdb_summarize(sqlite3 *db, tdb_threads *threads, bool tiles, struct st_error *err);
 
 /* The roots of the trees that are written without SQLite. ST_EFAIL. */
 int tdb_find_roots(sqlite3 *db, struct tdb_roots *roots, struct st_error *err);

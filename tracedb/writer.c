@@ -37,6 +37,8 @@ struct tdb_writer {
     int64_t calls;
 
     unsigned workers;
+
+    bool bare;
 };
 
 static int failed(struct tdb_writer *w, const char *what, struct st_error *err)
@@ -180,6 +182,11 @@ void tdb_writer_threads(struct tdb_writer *w, unsigned n)
     w->workers = n;
 }
 
+void tdb_writer_bare(struct tdb_writer *w, bool bare)
+{
+    w->bare = bare;
+}
+
 static int out_of_order(struct tdb_writer *w, int64_t thread, struct st_error *err)
 {
     return st_fail(err, ST_EFAIL, "cannot write '%s': the calls of thread %lld are out of order",
@@ -260,6 +267,8 @@ static int write_calls(struct tdb_writer *w, struct st_error *err)
     struct tdb_roots roots;
     int rc = tdb_find_roots(w->db, &roots, err);
 
+    if (w->bare)
+        roots.tile = 0;
     if (!rc)
         rc = run(w, "COMMIT", "committing", err);
     if (!rc)
@@ -275,8 +284,11 @@ int tdb_writer_commit(struct tdb_writer *w, bool replace, struct st_error *err)
 
     finalize(w);
     rc = run(w, tdb_indexes_sql, "building the indexes", err);
+    if (!rc && w->bare)
+        rc = run(w, "DROP INDEX call_thread_start; DROP INDEX call_symbol; DROP INDEX call_parent",
+                 "building the indexes", err);
     if (!rc)
-        rc = tdb_summarize(w->db, &w->threads, err);
+        rc = tdb_summarize(w->db, &w->threads, !w->bare, err);
     if (!rc)
         rc = write_calls(w, err);
     if (!rc)
