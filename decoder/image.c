@@ -288,8 +288,10 @@ static const uint8_t *chunk(struct image_file *file, uint64_t index)
         return bytes;
     pthread_mutex_lock(&file->store->lock);
     bytes = file->chunks[index];
-    if (!bytes)
-        bytes = file->chunks[index] = read_chunk(file, index);
+    if (!bytes) {
+        bytes = read_chunk(file, index);
+        file->chunks[index] = bytes;
+    }
     pthread_mutex_unlock(&file->store->lock);
     return bytes;
 }
