@@ -127,6 +127,10 @@ void model_reason(const struct st_stall_record *s, uint64_t duration, bool going
     snprintf(text, size, "thread %u \"%s\" %s %s", s->tid, s->comm, find_kind(s->kind)->verb, how_long);
     if (s->syscall >= 0)
         append(text, size, " in ", model_syscall(s->syscall, call, sizeof(call)));
+    if (s->kind == ST_STALL_OFFCPU && !(s->state & 0x7ff) && s->next_tid) {
+        snprintf(next, sizeof(next), "thread %u \"%s\"", s->next_tid, s->next_comm);
+        append(text, size, ", preempted by ", next);
+    }
     append(text, size, ", woken by ", waker);
     append(text, size, " after timer ", timer);
     if (s->kind == ST_STALL_RUNQ && s->next_tid) {

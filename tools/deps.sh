@@ -7,7 +7,10 @@ build="gcc g++ clang llvm bpftool cmake ninja-build pkg-config libipt-dev libbpf
 libzydis-dev libncurses-dev libzstd-dev libcmocka-dev libiberty-dev uthash-dev libseccomp-dev zlib1g-dev"
 demo="linux-perf procps util-linux"
 test="$demo libclang-rt-14-dev clang-format iperf3 iproute2 socat bpftrace tmux sqlite3 python3 git strace
-man-db jq time chromium python3-protobuf"
+man-db jq time chromium python3-protobuf libdevel-nytprof-perl postgresql python3-pyside2.qtsql"
+
+# Where node comes from elsewhere it has npm with it, and Debian's would not go with it.
+command -v npm >/dev/null || test="$test nodejs npm"
 
 wanted=""
 for group in "$@"; do

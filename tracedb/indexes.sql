@@ -10,6 +10,7 @@ CREATE INDEX offcpu_thread_start ON offcpu (thread_id, start_ns);
 CREATE INDEX offcpu_call ON offcpu (call_id);
 CREATE INDEX stall_start ON stall (start_ns);
 CREATE INDEX gap_thread_start ON gap (thread_id, start_ns);
+CREATE INDEX gap_start ON gap (start_ns);
 CREATE INDEX mark_time ON mark (time_ns);
 CREATE INDEX symbol_name ON symbol (name);
 CREATE INDEX thread_tid ON thread (tid);

@@ -79,6 +79,7 @@ int tdb_open(const char *path, sqlite3 **db, struct st_error *err)
         sqlite3_close(opened);
         return rc;
     }
+    sqlite3_busy_timeout(opened, TDB_BUSY_MS);
     rc = check(opened, path, err);
     if (rc) {
         sqlite3_close(opened);

@@ -178,11 +178,21 @@ CREATE TABLE summary (
     last_level INTEGER
 );
 
+-- What the view functions counts.
+CREATE TABLE function_summary (
+    symbol_id INTEGER PRIMARY KEY REFERENCES symbol (id),
+    calls INTEGER NOT NULL,
+    total_ns INTEGER NOT NULL,
+    self_ns INTEGER NOT NULL,
+    min_ns INTEGER NOT NULL,
+    max_ns INTEGER NOT NULL
+);
+
 CREATE TABLE tile (
     thread_id INTEGER NOT NULL REFERENCES thread (id),
     level INTEGER NOT NULL,
     depth INTEGER NOT NULL,
     number INTEGER NOT NULL,
     data BLOB NOT NULL,
-    PRIMARY KEY (thread_id, level, depth, number)
+    PRIMARY KEY (thread_id, level, number, depth)
 ) WITHOUT ROWID;

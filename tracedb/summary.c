@@ -1,4 +1,4 @@
-/* A row a thread: how many calls and from when to when. */
+/* A row a thread: how many calls and from when to when; a row a function: how many calls and how long. */
 #include "tracedb/summary.h"
 
 #include "tracedb/tiles.h"
@@ -178,14 +178,12 @@ static int64_t end_of_trace(const tdb_threads *threads)
     return end;
 }
 
-int tdb_summarize(sqlite3 *db, tdb_threads *threads, bool tiles, struct st_error *err)
+static int put_summaries(sqlite3 *db, tdb_threads *threads, bool tiles, struct st_error *err)
 {
     sqlite3_stmt *insert;
     int64_t end;
-    int rc = complete(db, threads, err);
+    int rc = 0;
 
-    if (rc)
-        return rc;
     if (sqlite3_prepare_v2(db, "INSERT INTO summary VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)", -1, &insert, NULL))
         return failed(db, err);
     end = end_of_trace(threads);
@@ -195,6 +193,88 @@ int tdb_summarize(sqlite3 *db, tdb_threads *threads, bool tiles, struct st_error
         rc = put_summary(db, insert, &threads->at[i], err);
     }
     sqlite3_finalize(insert);
+    return rc;
+}
+
+/* ---- functions ---- */
+
+/* One function's row of `function_summary`. */
+struct function {
+    int64_t calls, total, self, least, most;
+};
+
+typedef ST_VEC(struct function) functions; /* by the id of the symbol, less one */
+
+static int count_call(functions *all, const struct tdb_span *c)
+{
+    size_t wanted = (size_t)c->symbol + 1;
+    int64_t ns = (int64_t)c->duration;
+    struct function *f;
+
+    if (wanted > all->n && st_vec_reserve(all, wanted - all->n))
+        return -1;
+    while (all->n < wanted)
+        all->at[all->n++] = (struct function){.least = INT64_MAX};
+    f = &all->at[c->symbol];
+    f->calls++;
+    f->self += (int64_t)c->self;
+    f->total += c->flags & TDB_CALL_RECURSIVE ? 0 : ns;
+    f->least = ns < f->least ? ns : f->least;
+    f->most = ns > f->most ? ns : f->most;
+    return 0;
+}
+
+static int count_calls(functions *all, const tdb_threads *threads, struct st_error *err)
+{
+    for (size_t i = 0; i < threads->n; i++)
+        for (size_t j = 0; j < threads->at[i].n; j++)
+            if (count_call(all, &threads->at[i].calls[j]))
+                return st_nomem(err, "the summaries");
+    return 0;
+}
+
+static int put_functions(sqlite3 *db, const functions *all, struct st_error *err)
+{
+    sqlite3_stmt *insert;
+    int rc = 0;
+
+    if (sqlite3_prepare_v2(db, "INSERT INTO function_summary VALUES (?1, ?2, ?3, ?4, ?5, ?6)", -1, &insert,
+                           NULL))
+        return failed(db, err);
+    for (size_t i = 0; i < all->n && !rc; i++) {
+        const struct function *f = &all->at[i];
+        const int64_t values[] = {(int64_t)i + 1, f->calls, f->total, f->self, f->least, f->most};
+
+        if (!f->calls)
+            continue;
+        for (int k = 0; k < 6; k++)
+            sqlite3_bind_int64(insert, k + 1, values[k]);
+        rc = sqlite3_step(insert) == SQLITE_DONE ? 0 : failed(db, err);
+        sqlite3_reset(insert);
+    }
+    sqlite3_finalize(insert);
+    return rc;
+}
+
+static int summarize_functions(sqlite3 *db, const tdb_threads *threads, struct st_error *err)
+{
+    functions all = {0};
+    int rc = count_calls(&all, threads, err);
+
+    if (!rc)
+        rc = put_functions(db, &all, err);
+    st_vec_free(&all);
+    return rc;
+}
+
+int tdb_summarize(sqlite3 *db, tdb_threads *threads, bool bare, struct st_error *err)
+{
+    int rc = complete(db, threads, err);
+
+    if (!rc)
+        rc = put_summaries(db, threads, !bare, err);
+    if (!rc && !bare)
+        rc = summarize_functions(db, threads, err);
     return rc;
 }
 

@@ -20,11 +20,11 @@ struct dense {
     int64_t bucket, calls, busy, symbol, weight;
 };
 
-/* A finished tile: where it stands in the row's data. */
+/* A finished tile: where it stands in its row's data. */
 struct piece {
     int64_t number;
 
-    size_t at, n;
+    size_t row, at, n;
 };
 
 /* One depth: the tile that is being filled, and those before it. */
@@ -38,8 +38,6 @@ struct row {
     ST_VEC(uint8_t) data; /* of all its tiles */
 
     size_t begin; /* of the one that is being filled */
-
-    ST_VEC(struct piece) pieces;
 };
 
 /* One level of one thread. */
@@ -49,6 +47,8 @@ struct builder {
     int level;
 
     ST_VEC(struct row) rows; /* [depth + SPECIAL_ROWS] */
+
+    ST_VEC(struct piece) pieces; /* of all rows */
 
     struct tdb_tree *tree;
 
@@ -96,11 +96,13 @@ static int flush_dense(struct builder *b, struct row *r)
 
 static int flush_tile(struct builder *b, struct row *r)
 {
+    struct piece piece = {.number = r->tile, .row = (size_t)(r - b->rows.at), .at = r->begin};
     int rc = flush_dense(b, r);
 
     if (rc || r->data.n == r->begin)
         return rc;
-    if (st_vec_push(&r->pieces, (struct piece){r->tile, r->begin, r->data.n - r->begin}))
+    piece.n = r->data.n - r->begin;
+    if (st_vec_push(&b->pieces, piece))
         return st_nomem(b->err, "the summaries");
     r->begin = r->data.n;
     return 0;
@@ -216,7 +218,7 @@ static int add_stretches(struct builder *b, int depth, const struct tdb_stretch 
 
 /* ---- rows of the table ---- */
 
-static int put_tile(struct builder *b, int depth, const struct row *r, const struct piece *p)
+static int put_tile(struct builder *b, const struct piece *p)
 {
     size_t room = sizeof(struct tdb_record) + 16 + p->n, n;
     struct tdb_record record;
@@ -232,37 +234,55 @@ static int put_tile(struct builder *b, int depth, const struct row *r, const str
     record.ntypes = record.nvalues = 0;
     tdb_record_number(&record, b->thread->id);
     tdb_record_number(&record, b->level);
-    tdb_record_number(&record, depth);
     tdb_record_number(&record, p->number);
+    tdb_record_number(&record, (int64_t)p->row - SPECIAL_ROWS);
     n = tdb_record_put(&record, p->n, b->record);
-    memcpy(b->record + n, r->data.at + p->at, p->n);
+    memcpy(b->record + n, b->rows.at[p->row].data.at + p->at, p->n);
     return tdb_tree_add(b->tree, 0, b->record, n + p->n, b->err);
+}
+
+/* The order of the key: a screen's tiles, of all depths, stand side by side. */
+static int by_key(const void *a, const void *b)
+{
+    const struct piece *x = a, *y = b;
+
+    if (x->number != y->number)
+        return x->number < y->number ? -1 : 1;
+    return (x->row > y->row) - (x->row < y->row);
+}
+
+static void clear_level(struct builder *b)
+{
+    for (size_t i = 0; i < b->rows.n; i++) {
+        struct row *r = &b->rows.at[i];
+
+        r->tile = -1;
+        r->data.n = r->begin = 0;
+        r->dense.calls = 0;
+    }
+    b->pieces.n = 0;
 }
 
 static int put_level(struct builder *b)
 {
     int rc = 0;
 
-    for (size_t i = 0; i < b->rows.n && !rc; i++) {
-        struct row *r = &b->rows.at[i];
-
-        rc = flush_tile(b, r);
-        for (size_t j = 0; j < r->pieces.n && !rc; j++)
-            rc = put_tile(b, (int)i - SPECIAL_ROWS, r, &r->pieces.at[j]);
-        r->tile = -1;
-        r->data.n = r->begin = r->pieces.n = 0;
-        r->dense.calls = 0;
-    }
+    for (size_t i = 0; i < b->rows.n && !rc; i++)
+        rc = flush_tile(b, &b->rows.at[i]);
+    if (!rc && b->pieces.n)
+        qsort(b->pieces.at, b->pieces.n, sizeof(b->pieces.at[0]), by_key);
+    for (size_t i = 0; i < b->pieces.n && !rc; i++)
+        rc = put_tile(b, &b->pieces.at[i]);
+    clear_level(b);
     return rc;
 }
 
 static void free_builder(struct builder *b)
 {
-    for (size_t i = 0; i < b->rows.n; i++) {
+    for (size_t i = 0; i < b->rows.n; i++)
         st_vec_free(&b->rows.at[i].data);
-        st_vec_free(&b->rows.at[i].pieces);
-    }
     st_vec_free(&b->rows);
+    st_vec_free(&b->pieces);
     free(b->record);
 }
 

@@ -30,6 +30,9 @@ enum tdb_call_flag {
 
 /* ---- reading ---- */
 
+/* How long a reader waits for another program's transaction. */
+enum { TDB_BUSY_MS = 5000 };
+
 /* Opens a trace database read-only. ST_EFAIL: cannot be opened; ST_EBADFILE: no database, no trace database,
  * or written by a newer stalltrap (the message names both versions). *db is closed with sqlite3_close. A
  * database that is being written stands under another name, so it is never seen half. */
@@ -66,7 +69,8 @@ int tdb_add_calls(struct tdb_writer *w, int64_t thread_id, uint64_t origin, cons
 /* How many threads the commit may use; 1 if not said. */
 void tdb_writer_threads(struct tdb_writer *w, unsigned n);
 
-/* The commit builds no index of `call` and no tiles: a third of the bytes, for those who read all of it. */
+/* The commit builds no index of `call`, no tiles and no `function_summary`: a third of the bytes, for those
+ * who read all of it. */
 void tdb_writer_bare(struct tdb_writer *w, bool bare);
 
 /* Rows of other tables. Ids are given by the caller, from 1. Strings are copied. */

@@ -288,7 +288,7 @@ int tdb_writer_commit(struct tdb_writer *w, bool replace, struct st_error *err)
         rc = run(w, "DROP INDEX call_thread_start; DROP INDEX call_symbol; DROP INDEX call_parent",
                  "building the indexes", err);
     if (!rc)
-        rc = tdb_summarize(w->db, &w->threads, !w->bare, err);
+        rc = tdb_summarize(w->db, &w->threads, w->bare, err);
     if (!rc)
         rc = write_calls(w, err);
     if (!rc)

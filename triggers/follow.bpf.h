@@ -40,16 +40,32 @@ struct {
     __type(value, char);
 } pids SEC(".maps");
 
+/* Tasks that are to be watched and could not be yet, by thread id: task storage cannot be made where the CPU
+ * is in the middle of another task's (preempted there, or a map is being freed), or where memory would have
+ * to be waited for. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 4096);
+    __type(key, st_u32);
+    __type(value, char);
+} late SEC(".maps");
+
 #define FILTER_WORDS 64
 
 st_u64 tgid_filter[FILTER_WORDS]; /* a bit for each process id modulo 4096 that is, or was, watched */
 st_u32 slots_used;
 st_u32 slots_max;    /* set by user space */
+st_u32 late_tasks;   /* so many are in `late` */
 st_u64 lost_threads; /* could not be watched: no slot, no memory */
 
 /* The thread's slot gets its first values / is given up. Process context; `t` is otherwise unused. */
 static void thread_begins(struct thread *t, struct task_struct *task);
 static void thread_ends(struct thread *t, st_u32 slot);
+
+/* As thread_begins(), where the run queue's lock may be held. */
+#ifndef thread_begins_late
+#define thread_begins_late thread_begins
+#endif
 
 static __always_inline bool maybe_followed(struct task_struct *task)
 {
@@ -58,14 +74,6 @@ static __always_inline bool maybe_followed(struct task_struct *task)
     if (follow.mode != FOLLOW_PIDS)
         return true;
     return tgid_filter[tgid / 64 % FILTER_WORDS] >> (tgid % 64) & 1;
-}
-
-/* The slot number of a watched task, or NULL: two loads for a process that is not. */
-static __always_inline st_u32 *slot_of(struct task_struct *task)
-{
-    if (!task->pid || !maybe_followed(task))
-        return NULL;
-    return bpf_task_storage_get(&slots, task, NULL, 0);
 }
 
 /* Whether the task is in the cgroup or below it. */
@@ -97,8 +105,19 @@ static __always_inline void give_slot(st_u32 slot)
     bpf_map_push_elem(&free_slots, &slot, 0);
 }
 
+static __always_inline void wait_to_adopt(struct task_struct *task)
+{
+    st_u32 tid = task->pid;
+    char nothing = 0;
+
+    if (!bpf_map_update_elem(&late, &tid, &nothing, BPF_NOEXIST))
+        __sync_fetch_and_add(&late_tasks, 1);
+    else if (!bpf_map_lookup_elem(&late, &tid))
+        __sync_fetch_and_add(&lost_threads, 1);
+}
+
 /* Begins to watch a task. Does nothing when it is watched. */
-static __always_inline void adopt(struct task_struct *task)
+static __always_inline void adopt(struct task_struct *task, bool is_late)
 {
     st_u32 slot, *owned, tgid = task->tgid;
     struct thread *t;
@@ -109,15 +128,48 @@ static __always_inline void adopt(struct task_struct *task)
         __sync_fetch_and_add(&lost_threads, 1);
         return;
     }
-    thread_begins(t, task);
+    if (is_late)
+        thread_begins_late(t, task);
+    else
+        thread_begins(t, task);
     __sync_fetch_and_or(&tgid_filter[tgid / 64 % FILTER_WORDS], 1ull << (tgid % 64));
     owned = bpf_task_storage_get(&slots, task, &slot, BPF_LOCAL_STORAGE_GET_F_CREATE);
     if (owned && *owned == slot)
         return;
     if (!owned)
-        __sync_fetch_and_add(&lost_threads, 1);
-    thread_ends(t, slot); /* someone else was faster */
+        wait_to_adopt(task);
+    thread_ends(t, slot); /* someone else was faster, or it has to be tried again */
     give_slot(slot);
+}
+
+/* Whether the task was in `late`, and is no more. */
+static __always_inline bool no_longer_late(struct task_struct *task)
+{
+    st_u32 tid = task->pid;
+
+    if (!late_tasks || bpf_map_delete_elem(&late, &tid))
+        return false;
+    __sync_fetch_and_add(&late_tasks, -1);
+    return true;
+}
+
+static __noinline st_u32 *adopt_late(struct task_struct *task)
+{
+    if (!no_longer_late(task) || task->flags & PF_EXITING)
+        return NULL;
+    adopt(task, true);
+    return bpf_task_storage_get(&slots, task, NULL, 0);
+}
+
+/* The slot number of a watched task, or NULL: two loads for a process that is not. */
+static __always_inline st_u32 *slot_of(struct task_struct *task)
+{
+    st_u32 *owned;
+
+    if (!task->pid || !maybe_followed(task))
+        return NULL;
+    owned = bpf_task_storage_get(&slots, task, NULL, 0);
+    return owned || !late_tasks ? owned : adopt_late(task);
 }
 
 static __always_inline bool wanted(struct task_struct *task)
@@ -138,7 +190,7 @@ int BPF_PROG(st_newtask, struct task_struct *task, unsigned long clone_flags)
     struct task_struct *parent = bpf_get_current_task_btf();
 
     if (follow.mode == FOLLOW_PIDS ? slot_of(parent) != NULL : (st_u32)parent->tgid != follow.self)
-        adopt(task);
+        adopt(task, false);
     return 0;
 }
 
@@ -148,8 +200,10 @@ int BPF_PROG(st_exit, struct task_struct *task)
     st_u32 *owned = slot_of(task), slot;
     struct thread *t;
 
-    if (!owned)
+    if (!owned) {
+        no_longer_late(task);
         return 0;
+    }
     slot = *owned;
     bpf_task_storage_delete(&slots, task);
     t = bpf_map_lookup_elem(&threads, &slot);

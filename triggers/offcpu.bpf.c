@@ -112,12 +112,12 @@ int BPF_PROG(offcpu_switch, bool preempt, struct task_struct *prev, struct task_
              unsigned int prev_state)
 {
     st_u32 *slot = slot_of(prev);
-    struct thread *t = thread_at(slot);
+    struct thread *t = thread_of(slot, prev);
 
     if (t)
         leaves(t, *slot, prev, next, preempt, prev_state);
     slot = slot_of(next);
-    t = thread_at(slot);
+    t = thread_of(slot, next);
     if (t)
         enters(t, *slot, next);
     return 0;
@@ -151,7 +151,7 @@ SEC("tp_btf/sched_waking")
 int BPF_PROG(offcpu_waking, struct task_struct *task)
 {
     st_u32 *slot = slot_of(task);
-    struct thread *t = thread_at(slot);
+    struct thread *t = thread_of(slot, task);
     st_u64 ktime;
 
     if (!t || t->off <= RUNNING || !t->state)

@@ -36,7 +36,7 @@ int offcpu_adopt(struct bpf_iter__task *ctx)
         broken_places = 1;
     if (!task || !wanted(task))
         return 0;
-    adopt(task);
+    adopt(task, false);
     t = thread_at(bpf_task_storage_get(&slots, task, NULL, 0));
     if (!t)
         return 0;

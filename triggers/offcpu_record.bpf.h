@@ -97,14 +97,15 @@ static __always_inline void find_wake_time(struct pending *p, struct task_struct
         p->r.wake_ktime = p->r.end_ktime - waited;
 }
 
-/* The last part of a record: the user stack, if the thread itself is current; and out. */
-static __noinline void finish_record(struct thread *t, st_u32 slot)
+/* The last part of a record: the user stack, if the thread itself is current; and out. False: not out, try
+ * again. */
+static __noinline bool finish_record(struct thread *t, st_u32 slot)
 {
     struct task_struct *task = bpf_get_current_task_btf();
     struct pending *p = bpf_map_lookup_elem(&pending, &slot);
 
     if (!p)
-        return;
+        return true;
     if (offcpu.early && p->r.flags & ST_STALL_FIRED)
         announce(&p->r);
     if (p->r.ustack_n && (st_u64)task == t->task) {
@@ -116,14 +117,27 @@ static __noinline void finish_record(struct thread *t, st_u32 slot)
         if (!(p->r.flags & ST_STALL_COMPAT))
             walk_user_stack(p);
     }
-    write_record(OUTPUT_PENDING, slot, &p->r);
+    if (!try_record(OUTPUT_PENDING, slot, &p->r))
+        return false;
     bpf_map_delete_elem(&pending, &slot);
+    return true;
+}
+
+static __always_inline bool has_to_emit(struct thread *t)
+{
+    return t->emit && __sync_lock_test_and_set(&t->emit, 0);
+}
+
+static __always_inline void give_up_record(st_u32 slot)
+{
+    bpf_map_delete_elem(&pending, &slot);
+    count_lost_record();
 }
 
 static __always_inline void flush(struct thread *t, st_u32 slot)
 {
-    if (t->emit && __sync_lock_test_and_set(&t->emit, 0))
-        finish_record(t, slot);
+    if (has_to_emit(t) && !finish_record(t, slot))
+        give_up_record(slot);
 }
 
 static __always_inline struct pending *cleared_scratch(void)

@@ -10,6 +10,8 @@
 #define ONGOING         1ull /* bit of thread.off: told as ongoing */
 #define RUNNING         2ull /* thread.off: not off, or not in a way that counts; 0: not seen yet */
 #define HOLD_LOOK_NS    50000000ull
+#define TRY_AGAIN_NS    1000000ull /* a record that did not get out */
+#define MAX_TRIES       100
 
 struct thread {
     struct bpf_timer timer;
@@ -38,6 +40,8 @@ struct thread {
 
     st_u32 emit; /* a record in `pending` waits for the thread's user stack */
 
+    st_u32 tries; /* to get it out */
+
     st_u32 timer_ready;
 
     st_u32 timer_missing; /* is counted in without_timer */
@@ -58,6 +62,8 @@ struct thread {
 };
 
 #include "triggers/context.bpf.h"
+#define thread_begins_late thread_begins_late
+static void thread_begins_late(struct thread *t, struct task_struct *task);
 #include "triggers/follow.bpf.h"
 #include "triggers/output.bpf.h"
 
@@ -91,6 +97,14 @@ static __always_inline st_u64 switch_clock(struct task_struct *running)
 static __always_inline struct thread *thread_at(const st_u32 *slot)
 {
     return slot ? bpf_map_lookup_elem(&threads, slot) : NULL;
+}
+
+/* The task's own: one that is about to end may still point to a slot that it has given up. */
+static __always_inline struct thread *thread_of(const st_u32 *slot, struct task_struct *task)
+{
+    struct thread *t = thread_at(slot);
+
+    return t && t->task == (st_u64)task ? t : NULL;
 }
 
 #endif

@@ -46,17 +46,27 @@ static __always_inline void arm(struct thread *t, st_u64 ns)
     }
 }
 
-static void thread_begins(struct thread *t, struct task_struct *task)
+static __always_inline void begin(struct thread *t, struct task_struct *task, bool make_now)
 {
     t->off = 0;
     t->emit = 0;
     t->waker = 0;
     t->css = 0;
     t->task = (st_u64)task;
+    if (!offcpu.measure_only && !t->timer_ready && make_now)
+        make_timer(t);
+}
+
+static void thread_begins(struct thread *t, struct task_struct *task)
+{
     /* Of a whole machine's threads most only ever wait for work: there, the first wait that counts makes it.
      */
-    if (!offcpu.measure_only && !t->timer_ready && !(make_timers_anywhere && follow.mode != FOLLOW_PIDS))
-        make_timer(t);
+    begin(t, task, !(make_timers_anywhere && follow.mode != FOLLOW_PIDS));
+}
+
+static void thread_begins_late(struct thread *t, struct task_struct *task)
+{
+    begin(t, task, make_timers_anywhere);
 }
 
 static void returned_unseen(struct thread *t, st_u32 slot, struct task_struct *task);
@@ -90,6 +100,7 @@ static __noinline void tell_ended(struct thread *t, st_u32 slot, struct task_str
         return;
     }
     fill_ended(p, t, task, took, told_start);
+    t->tries = 0;
     __sync_lock_test_and_set(&t->emit, 1);
     /* Who slept comes out of schedule(), where offcpu_scheduled waits for it; starting a timer takes long. */
     if (offcpu.early && t->state)
@@ -115,8 +126,13 @@ static __noinline void tell_ongoing(struct thread *t, st_u64 off, st_u64 ktime)
     p->r.measured_ns = ktime - p->r.start_ktime;
     name_thread(&p->r, (struct task_struct *)t->task);
     t->seq = p->r.seq;
-    if (__sync_val_compare_and_swap(&t->off, off, off | ONGOING) == off)
-        write_record(OUTPUT_SCRATCH, 0, &p->r);
+    if (__sync_val_compare_and_swap(&t->off, off, off | ONGOING) != off ||
+        try_record(OUTPUT_SCRATCH, 0, &p->r))
+        return;
+    if (__sync_val_compare_and_swap(&t->off, off | ONGOING, off) == (off | ONGOING))
+        arm(t, TRY_AGAIN_NS);
+    else /* it has just come back, and its end is told of a stall that was not */
+        count_lost_record();
 }
 
 static __noinline void look_at_ongoing(struct thread *t)
@@ -144,10 +160,24 @@ static __noinline void look_at_ongoing(struct thread *t)
     tell_ongoing(t, off, ktime);
 }
 
+/* The record stays where it is; should the thread leave its CPU before, it goes out then. */
+static __always_inline void try_later(struct thread *t, st_u32 slot)
+{
+    if (++t->tries > MAX_TRIES) {
+        give_up_record(slot);
+        return;
+    }
+    __sync_lock_test_and_set(&t->emit, 1);
+    arm(t, TRY_AGAIN_NS);
+}
+
 static int on_timer(void *map, st_u32 *key, struct thread *t)
 {
-    flush(t, *key);
+    bool out = !has_to_emit(t) || finish_record(t, *key);
+
     __sync_lock_test_and_set(&t->armed, 0);
+    if (!out)
+        try_later(t, *key);
     look_at_ongoing(t);
     return 0;
 }

@@ -75,22 +75,35 @@ static __always_inline void announce(const struct st_stall_record *r)
     bpf_printk("stalltrap %u: --on %u fired, stall %llu", follow.self, r->trigger, r->seq);
 }
 
-static __always_inline void write_record(st_u32 from, st_u32 slot, struct st_stall_record *r)
+/* False: the kernel did not run the program above. There are tasks in whose context some kernels run no
+ * tracing program; a timer that goes off while one of them is current has to try again. */
+static __always_inline bool try_record(st_u32 from, st_u32 slot, struct st_stall_record *r)
 {
     struct cpu_context *cpu = this_cpu();
 
     if (!cpu)
-        return;
+        return false;
     cpu->output_slot = slot;
     cpu->output = from;
     if (r->flags & ST_STALL_FIRED)
         announce(r);
     else
         bpf_printk("(stalltrap: --on %u, stall %llu)", r->trigger, r->seq);
-    if (cpu->output != OUTPUT_NONE) {
-        cpu->output = OUTPUT_NONE;
-        __sync_fetch_and_add(&lost_records, 1);
-    }
+    if (cpu->output == OUTPUT_NONE)
+        return true;
+    cpu->output = OUTPUT_NONE;
+    return false;
+}
+
+static __always_inline void count_lost_record(void)
+{
+    __sync_fetch_and_add(&lost_records, 1);
+}
+
+static __always_inline void write_record(st_u32 from, st_u32 slot, struct st_stall_record *r)
+{
+    if (!try_record(from, slot, r))
+        count_lost_record();
 }
 
 /* The caller's part of the user stack by frame pointers, from the registers of the wait. The thread is

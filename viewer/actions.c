@@ -166,10 +166,8 @@ static int go_longest(struct vw_view *v, struct st_error *err)
 {
     struct vw_found found;
 
-    if (!v->selected) {
-        message(v, "no call is selected");
-        return 0;
-    }
+    if (!v->selected)
+        return select_first(v, err);
     return select_found(v, vw_find_longest_child(v->trace, track(v), &v->found, &found, err), &found,
                         "it makes no call");
 }
@@ -231,41 +229,15 @@ static int go_stall(struct vw_view *v, struct st_error *err)
     return rc;
 }
 
-struct gap_search {
-    int64_t at, best;
-
-    bool forward, found;
-};
-
-static int consider_gap(void *ctx, int64_t start, int64_t end, const char *reason)
-{
-    struct gap_search *g = ctx;
-
-    (void)end, (void)reason;
-    if (g->forward ? start > g->at && (!g->found || start < g->best)
-                   : start < g->at && (!g->found || start > g->best)) {
-        g->best = start;
-        g->found = true;
-    }
-    return 0;
-}
-
-static int go_gap(struct vw_view *v, bool forward, struct st_error *err)
+static void go_gap(struct vw_view *v, bool forward)
 {
     int64_t span = v->window.to - v->window.from;
-    struct gap_search g = {.at = v->window.from + span / 4, .forward = forward};
-    int rc = 0;
+    int64_t start = vw_gap_beside(v->trace, v->window.from + span / 4, forward);
 
-    for (int i = 0; !rc && i < v->trace->nthreads; i++)
-        rc = vw_each_span(v->trace, "gap", v->trace->threads[i].id, v->trace->start, v->trace->end,
-                          consider_gap, &g, err);
-    if (rc)
-        return rc;
-    if (g.found)
-        vw_view_window(v, g.best - span / 4, g.best - span / 4 + span);
+    if (start != INT64_MIN)
+        vw_view_window(v, start - span / 4, start - span / 4 + span);
     else
         message(v, forward ? "no later gap" : "no earlier gap");
-    return 0;
 }
 
 /* Where a search begins that has no selection: the first call of the track in the window. */
@@ -434,9 +406,11 @@ static int move_request(struct vw_view *v, enum vw_request request, struct st_er
     case VW_REQ_SEARCH_PREVIOUS:
         return search(v, false, err);
     case VW_REQ_NEXT_GAP:
-        return go_gap(v, true, err);
+        go_gap(v, true);
+        return 0;
     case VW_REQ_PREVIOUS_GAP:
-        return go_gap(v, false, err);
+        go_gap(v, false);
+        return 0;
     case VW_REQ_STALL:
         return go_stall(v, err);
     case VW_REQ_LONGEST_CHILD:

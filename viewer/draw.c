@@ -99,6 +99,42 @@ static void draw_ruler(struct vw_view *v)
     }
 }
 
+/* The trace's marks on the ruler: one look into the index a column, however many there are. */
+static int draw_trace_marks(struct vw_view *v, struct st_error *err)
+{
+    double column = (double)(v->window.to - v->window.from) / v->screen->width;
+    int64_t at = v->window.from;
+    sqlite3_stmt *stmt;
+    int rc = vw_statement(v->trace, "SELECT time_ns FROM mark WHERE time_ns >= ?1 ORDER BY time_ns LIMIT 1",
+                          &stmt, err);
+
+    for (int x = 0; !rc && x < v->screen->width; x++) {
+        int64_t found;
+
+        sqlite3_bind_int64(stmt, 1, at);
+        if (sqlite3_step(stmt) != SQLITE_ROW)
+            break;
+        found = sqlite3_column_int64(stmt, 0);
+        sqlite3_reset(stmt);
+        if (found >= v->window.to)
+            break;
+        x = vw_column(v, found);
+        vw_put(v->screen, x, 2, 0x25be, 'v', VW_STYLE_PLAIN);
+        at = v->window.from + (int64_t)(column * (x + 1)) + 1;
+    }
+    if (!rc)
+        sqlite3_reset(stmt);
+    return rc;
+}
+
+static void draw_own_marks(struct vw_view *v)
+{
+    for (int i = 0; i < VW_MARKS; i++)
+        if (v->marks[i] >= v->window.from && v->marks[i] < v->window.to)
+            vw_put(v->screen, vw_column(v, v->marks[i]), 2, (uint32_t)('a' + i), (char)('a' + i),
+                   VW_STYLE_SELECTED);
+}
+
 static void flag_words(unsigned flags, char *text, size_t size)
 {
     static const struct {
@@ -141,27 +177,6 @@ static void draw_details(struct vw_view *v, int y)
     vw_put_text(v->screen, 0, y + 2, width, VW_STYLE_PLAIN, text);
 }
 
-struct covered {
-    int64_t from, to, sum;
-};
-
-static int add_gap(void *ctx, int64_t start, int64_t end, const char *reason)
-{
-    struct covered *c = ctx;
-
-    (void)reason;
-    if (start < c->from)
-        start = c->from;
-    if (end > c->to)
-        end = c->to;
-    /* What lies before `from` was counted with an earlier gap. */
-    if (end > start) {
-        c->sum += end - start;
-        c->from = end;
-    }
-    return 0;
-}
-
 static int measured(const struct vw_view *v, char *text, size_t size)
 {
     int64_t here = v->selected ? v->found.call.start : v->window.from;
@@ -191,15 +206,14 @@ static int prompt_line(const struct vw_view *v, char *text, size_t size)
     }
 }
 
-int vw_draw_footer(struct vw_view *v, struct st_error *err)
+void vw_draw_footer(struct vw_view *v)
 {
     int y = v->screen->height - 1;
-    struct covered c = {v->window.from, v->window.to, 0};
+    int64_t missing = 0;
     char text[1024], span[32], selection[32] = "-", distance[32] = "";
-    int rc = 0;
 
     if (v->trace->nthreads)
-        rc = vw_each_span(v->trace, "gap", v->trace->threads[v->thread].id, c.from, c.to, add_gap, &c, err);
+        missing = vw_gap_time(v->trace, v->trace->threads[v->thread].id, v->window.from, v->window.to);
     if (v->selected)
         st_format_duration(v->found.call.end - v->found.call.start, selection, sizeof(selection));
     if (v->last_mark >= 0)
@@ -209,11 +223,10 @@ int vw_draw_footer(struct vw_view *v, struct st_error *err)
         snprintf(text, sizeof(text), "view %s  selection %s%s%s%s  untraced %.0f%%  ? help  q quit",
                  st_format_duration(v->window.to - v->window.from, span, sizeof(span)), selection,
                  v->last_mark >= 0 ? "  from mark " : "", distance, "",
-                 100.0 * (double)c.sum / (double)(v->window.to - v->window.from));
+                 100.0 * (double)missing / (double)(v->window.to - v->window.from));
     for (int x = 0; x < v->screen->width; x++)
         vw_put(v->screen, x, y, ' ', ' ', VW_STYLE_TITLE);
     vw_put_text(v->screen, 0, y, v->screen->width, VW_STYLE_TITLE, text);
-    return rc;
 }
 
 void vw_draw_help(struct vw_view *v)
@@ -256,20 +269,17 @@ int vw_track_area(const struct vw_view *v)
     return v->screen->height - 3 - vw_detail_area(v) - vw_list_area(v) - 1;
 }
 
-int vw_draw(struct vw_view *v, struct st_error *err)
+static int draw_panes(struct vw_view *v, struct st_error *err)
 {
     int tracks = vw_track_area(v), more = vw_detail_area(v) - VW_DETAIL_ROWS;
     int rc = 0;
 
-    vw_screen_clear(v->screen);
-    if (v->mode == VW_MODE_HELP) {
-        vw_draw_help(v);
-        return 0;
-    }
     draw_title(v);
     draw_overview(v);
     draw_ruler(v);
-    if (tracks > 0)
+    rc = draw_trace_marks(v, err);
+    draw_own_marks(v);
+    if (!rc && tracks > 0)
         rc = vw_draw_tracks(v, 3, tracks, err);
     if (!rc && tracks > 0)
         rc = vw_draw_cpus(v, 3, tracks, err);
@@ -279,5 +289,22 @@ int vw_draw(struct vw_view *v, struct st_error *err)
         draw_details(v, 3 + tracks);
     if (!rc && more > 0)
         rc = vw_draw_details(v, 3 + tracks + VW_DETAIL_ROWS, more, err);
-    return rc ? rc : vw_draw_footer(v, err);
+    if (!rc)
+        vw_draw_footer(v);
+    return rc;
+}
+
+int vw_draw(struct vw_view *v, struct st_error *err)
+{
+    int rc;
+
+    vw_screen_clear(v->screen);
+    if (v->mode == VW_MODE_HELP) {
+        vw_draw_help(v);
+        return 0;
+    }
+    vw_trace_hold(v->trace);
+    rc = draw_panes(v, err);
+    vw_trace_release(v->trace);
+    return rc;
 }

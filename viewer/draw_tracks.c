@@ -44,9 +44,7 @@ struct drawing {
 
     struct mix *mix; /* a cell each: [(depth - depth0) * width + column] */
 
-    double *on, *off; /* nanoseconds a column, of the state row */
-
-    int depth; /* of the blocks that are being read */
+    double *on, *off, *taken; /* nanoseconds a column, of the state row; taken: off it, but ready to run */
 };
 
 static int row_on_screen(const struct drawing *d, int row)
@@ -181,18 +179,18 @@ static int draw_call(void *ctx, const struct vw_call *c)
     return 0;
 }
 
-static int draw_block(void *ctx, const struct tdb_block *b)
+static int draw_block(void *ctx, int depth, const struct tdb_block *b)
 {
     struct drawing *d = ctx;
 
     if (!b->dense) {
         /* What was open when the window began was drawn before. */
         if (b->start >= d->v->window.from)
-            draw_one(d, &(struct bar){b->id, b->start, b->start + b->duration, b->symbol_id, d->depth});
+            draw_one(d, &(struct bar){b->id, b->start, b->start + b->duration, b->symbol_id, depth});
     } else if (!d->v->hide_kernel || !vw_symbol(d->v->trace, b->symbol_id)->kernel) {
         int64_t at = b->start < d->v->window.from ? d->v->window.from : b->start;
 
-        add_to_mix(d, d->depth, vw_column(d->v, at), b->calls, b->symbol_id, b->busy_ns);
+        add_to_mix(d, depth, vw_column(d->v, at), b->calls, b->symbol_id, b->busy_ns);
     }
     return 0;
 }
@@ -264,26 +262,27 @@ static void spread(const struct vw_view *v, double *columns, int64_t start, int6
 struct strip {
     struct drawing *d;
 
-    double *columns;
+    double *columns, *preempted;
 };
 
-static int spread_span(void *ctx, int64_t start, int64_t end, const char *text)
+static int spread_span(void *ctx, int64_t start, int64_t end, bool preempted)
 {
     struct strip *p = ctx;
 
-    (void)text;
+    if (preempted)
+        spread(p->d->v, p->preempted, start, end);
     spread(p->d->v, p->columns, start, end);
     return 0;
 }
 
-static int spread_block(void *ctx, const struct tdb_block *b)
+static int spread_block(void *ctx, int depth, const struct tdb_block *b)
 {
     struct strip *p = ctx;
     int x = vw_column(p->d->v, b->start);
 
     if (!b->dense)
-        spread(p->d->v, p->columns, b->start, b->start + b->duration);
-    else if (x >= 0 && x < p->d->v->screen->width)
+        return spread_span(ctx, b->start, b->start + b->duration, depth == TDB_DEPTH_OFFCPU && b->flags & 1);
+    if (x >= 0 && x < p->d->v->screen->width)
         p->columns[x] += (double)b->busy_ns;
     return 0;
 }
@@ -294,28 +293,27 @@ static int read_spans(struct drawing *d, const struct vw_thread *t, int level, c
                       double *columns, struct st_error *err)
 {
     struct vw_view *v = d->v;
-    struct strip p = {d, columns};
+    struct strip p = {d, columns, d->taken};
     int64_t from = v->window.from < 0 ? 0 : v->window.from;
     int64_t tile = level < 0 ? 0 : from >> (level + TDB_TILE_BITS) << (level + TDB_TILE_BITS);
+    struct vw_part part = {level, depth, depth, v->window.from, v->window.to};
     int rc;
 
     if (level < 0)
         return vw_each_span(v->trace, what, t->id, v->window.from, v->window.to, spread_span, &p, err);
-    rc = vw_each_block(v->trace, t, level, depth, v->window.from, v->window.to, spread_block, &p, err);
+    rc = vw_each_block(v->trace, t, &part, spread_block, &p, err);
     return rc ? rc : vw_span_before(v->trace, what, t->id, tile, v->window.from, spread_span, &p, err);
 }
 
-static int draw_gap(void *ctx, int64_t start, int64_t end, const char *reason)
+static void draw_gap(void *ctx, int64_t start, int64_t end)
 {
     struct drawing *d = ctx;
     struct vw_view *v = d->v;
     int y = row_on_screen(d, 0), x0 = vw_column(v, start), x1 = vw_column(v, end);
 
-    (void)reason;
     x1 = x1 == x0 ? x0 + 1 : x1;
     for (int x = x0 < 0 ? 0 : x0; y >= 0 && x < x1 && x < v->screen->width; x++)
         vw_put(v->screen, x, y, 0x2571, '/', VW_STYLE_GAP);
-    return 0;
 }
 
 static void paint_state(const struct drawing *d, int y)
@@ -323,7 +321,9 @@ static void paint_state(const struct drawing *d, int y)
     double whole = column_ns(d->v);
 
     for (int x = 0; x < d->v->screen->width; x++) {
-        if (d->off[x] > whole / 2)
+        if (d->off[x] > whole / 2 && d->taken[x] > d->off[x] / 2)
+            vw_put(d->v->screen, x, y, 0x259a, '%', VW_STYLE_OFFCPU);
+        else if (d->off[x] > whole / 2)
             vw_put(d->v->screen, x, y, 0x2591, '.', VW_STYLE_OFFCPU);
         else if (d->off[x] > 0 && d->on[x] > 0 && d->off[x] > whole / 8)
             vw_put(d->v->screen, x, y, 0x2592, ':', VW_STYLE_OFFCPU);
@@ -359,8 +359,7 @@ static int draw_state(struct drawing *d, int thread, int level, struct st_error 
     if (y < 0)
         return rc;
     paint_state(d, y);
-    if (!rc)
-        rc = vw_each_span(v->trace, "gap", t->id, v->window.from, v->window.to, draw_gap, d, err);
+    vw_each_gap(v->trace, t->id, v->window.from, v->window.to, (int64_t)column_ns(v), draw_gap, d);
     put_label(v, thread, y);
     return rc;
 }
@@ -373,10 +372,11 @@ static int draw_calls(struct drawing *d, const struct vw_thread *t, int level, s
     if (level < 0) {
         rc = vw_each_call(v->trace, t->id, v->window.from, v->window.to, draw_call, d, err);
     } else {
+        struct vw_part part = {level, d->depth0, d->depth0 + d->depths - 1, v->window.from, v->window.to};
+
         rc = vw_calls_at(v->trace, t->id, v->window.from, draw_call, d, err);
-        for (d->depth = d->depth0; !rc && d->depth < d->depth0 + d->depths; d->depth++)
-            rc =
-                vw_each_block(v->trace, t, level, d->depth, v->window.from, v->window.to, draw_block, d, err);
+        if (!rc)
+            rc = vw_each_block(v->trace, t, &part, draw_block, d, err);
     }
     paint_mixed(d);
     return rc;
@@ -395,8 +395,9 @@ static int draw_track(struct vw_view *v, int thread, struct drawing *d, struct s
         d->depths = 0;
     d->on = calloc(width, sizeof(*d->on));
     d->off = calloc(width, sizeof(*d->off));
+    d->taken = calloc(width, sizeof(*d->taken));
     d->mix = calloc(width * (size_t)(d->depths + 1), sizeof(*d->mix));
-    if (!d->on || !d->off || !d->mix)
+    if (!d->on || !d->off || !d->taken || !d->mix)
         rc = st_nomem(err, "a track");
     else
         rc = draw_state(d, thread, level, err);
@@ -404,6 +405,7 @@ static int draw_track(struct vw_view *v, int thread, struct drawing *d, struct s
         rc = draw_calls(d, t, level, err);
     free(d->on);
     free(d->off);
+    free(d->taken);
     free(d->mix);
     return rc;
 }

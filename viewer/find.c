@@ -121,9 +121,11 @@ struct longest {
     int64_t from, to, id, duration;
 };
 
-static int note_longest(void *ctx, const struct tdb_block *b)
+static int note_longest(void *ctx, int depth, const struct tdb_block *b)
 {
     struct longest *l = ctx;
+
+    (void)depth;
 
     if (!b->dense && b->start >= l->from && b->start + b->duration <= l->to && b->duration > l->duration) {
         l->id = b->id;
@@ -137,10 +139,15 @@ int vw_find_longest_child(struct vw_trace *t, const struct vw_thread *thread, co
                           struct vw_found *found, struct st_error *err)
 {
     struct longest l = {of->call.start, of->call.end, 0, -1};
-    int level = vw_level(thread, of->call.end - of->call.start), rc = 0;
+    struct vw_part part = {.level = vw_level(thread, of->call.end - of->call.start),
+                           .depth = of->call.depth + 1,
+                           .last_depth = of->call.depth + 1,
+                           .from = of->call.start,
+                           .to = of->call.end};
+    int rc = 0;
 
-    for (; !rc && !l.id && level >= 0 && level >= thread->first_level; level -= TDB_LEVEL_STEP)
-        rc = vw_each_block(t, thread, level, of->call.depth + 1, l.from, l.to, note_longest, &l, err);
+    for (; !rc && !l.id && part.level >= 0 && part.level >= thread->first_level; part.level -= TDB_LEVEL_STEP)
+        rc = vw_each_block(t, thread, &part, note_longest, &l, err);
     if (rc)
         return rc;
     if (l.id)

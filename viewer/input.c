@@ -140,7 +140,7 @@ static int type(struct vw_view *v, uint32_t key, struct st_error *err)
     return 0;
 }
 
-int vw_view_key(struct vw_view *v, uint32_t key, struct st_error *err)
+static int handle_key(struct vw_view *v, uint32_t key, struct st_error *err)
 {
     v->message[0] = '\0';
     if (key & VW_KEY_MOUSE && v->mode != VW_MODE_TIMELINE)
@@ -169,4 +169,14 @@ int vw_view_key(struct vw_view *v, uint32_t key, struct st_error *err)
             return rc < 0 ? rc : 0;
     }
     return vw_view_request(v, bound(key), err);
+}
+
+int vw_view_key(struct vw_view *v, uint32_t key, struct st_error *err)
+{
+    int rc;
+
+    vw_trace_hold(v->trace);
+    rc = handle_key(v, key, err);
+    vw_trace_release(v->trace);
+    return rc;
 }

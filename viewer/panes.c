@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ?1: the selected call's symbol; ?2: the last searched text. */
+/* ?1: the selected call's symbol; ?2: the last searched text; ?3: the selected call. Each reads an amount
+ * that does not grow with the trace: of a function's calls, those around the selected one. */
 static const struct {
     enum vw_request request;
 
@@ -17,16 +18,18 @@ static const struct {
 } lists[] = {
     {VW_REQ_LIST_FUNCTIONS, "functions by own time",
      "SELECT function, module, calls, self_ns, total_ns, max_ns FROM functions ORDER BY self_ns DESC"},
-    {VW_REQ_LIST_CALLS, "calls of this function, the slowest first",
+    {VW_REQ_LIST_CALLS, "calls of this function around this one, the slowest first",
      "SELECT s.name AS function, t.name AS thread, t.tid, c.start_ns, c.duration_ns, c.self_ns, c.id AS "
      "go_call_id, c.thread_id AS "
-     "go_thread_id FROM call c JOIN symbol s ON s.id = c.symbol_id JOIN thread t ON t.id = c.thread_id WHERE "
-     "c.symbol_id = ?1 ORDER BY "
-     "c.duration_ns DESC, c.id"},
+     "go_thread_id FROM (SELECT id FROM (SELECT id FROM call WHERE symbol_id = ?1 AND id >= ?3 ORDER BY id "
+     "LIMIT 1000) UNION ALL SELECT id FROM (SELECT id FROM call WHERE symbol_id = ?1 AND id < ?3 ORDER BY id "
+     "DESC LIMIT 1000)) n CROSS JOIN call c ON c.id = n.id JOIN symbol s ON s.id = c.symbol_id JOIN thread t "
+     "ON t.id = c.thread_id ORDER BY c.duration_ns DESC, c.id"},
     {VW_REQ_LIST_HITS, "search hits",
      "SELECT s.name AS function, t.name AS thread, t.tid, c.start_ns, c.duration_ns, c.id AS go_call_id, "
      "c.thread_id AS go_thread_id FROM "
-     "symbol s JOIN call c ON c.symbol_id = s.id JOIN thread t ON t.id = c.thread_id WHERE ?2 <> '' AND "
+     "symbol s CROSS JOIN call c ON c.symbol_id = s.id JOIN thread t ON t.id = c.thread_id WHERE ?2 <> '' "
+     "AND "
      "instr(lower(s.name), lower(?2))"},
     {VW_REQ_LIST_STALLS, "stalls",
      "SELECT thread, tid, kind, start_ns, duration_ns, state, syscall, waker, thread_id AS go_thread_id FROM "
@@ -41,6 +44,12 @@ static const struct {
      "go_thread_id FROM mark m LEFT "
      "JOIN thread t ON t.id = m.thread_id ORDER BY m.time_ns"},
 };
+
+/* The same as the view `functions`, from what the decoder counted. */
+static const char counted_functions[] =
+    "SELECT s.name AS function, m.name AS module, f.calls, f.self_ns, f.total_ns, f.max_ns FROM "
+    "function_summary f JOIN symbol s ON s.id = f.symbol_id JOIN module m ON m.id = s.module_id ORDER BY "
+    "f.self_ns DESC LIMIT 10000";
 
 static int open_list(struct vw_view *v, sqlite3_stmt *stmt, const char *title, bool plain)
 {
@@ -60,6 +69,7 @@ static int open_list(struct vw_view *v, sqlite3_stmt *stmt, const char *title, b
 int vw_open_list(struct vw_view *v, enum vw_request request, struct st_error *err)
 {
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        bool counted = request == VW_REQ_LIST_FUNCTIONS && v->trace->counted;
         sqlite3_stmt *stmt;
         int rc;
 
@@ -69,12 +79,14 @@ int vw_open_list(struct vw_view *v, enum vw_request request, struct st_error *er
             snprintf(v->message, sizeof(v->message), "no call is selected");
             return 0;
         }
-        if (sqlite3_prepare_v2(v->trace->db, lists[i].sql, -1, &stmt, NULL))
+        if (sqlite3_prepare_v2(v->trace->db, counted ? counted_functions : lists[i].sql, -1, &stmt, NULL))
             return vw_sql_failed(v->trace, err);
         if (sqlite3_bind_parameter_count(stmt) >= 1)
             sqlite3_bind_int64(stmt, 1, v->found.call.symbol_id);
         if (sqlite3_bind_parameter_count(stmt) >= 2)
             sqlite3_bind_text(stmt, 2, v->pattern, -1, SQLITE_STATIC);
+        if (sqlite3_bind_parameter_count(stmt) >= 3)
+            sqlite3_bind_int64(stmt, 3, v->found.call.id);
         rc = open_list(v, stmt, lists[i].title, false);
         sqlite3_finalize(stmt);
         return rc;
@@ -178,11 +190,12 @@ static const struct {
                   "call c ON c.id = up.id WHERE n < 40) SELECT group_concat(name, ' < ') FROM (SELECT s.name "
                   "FROM up JOIN call c ON c.id = "
                   "up.id JOIN symbol s ON s.id = c.symbol_id ORDER BY n)"},
-    {"off-CPU in it", "SELECT count(*) || ' times, ' || duration(sum(o.end_ns - o.start_ns)) FROM (SELECT "
-                      "start_ns, end_ns FROM offcpu WHERE "
-                      "thread_id = ?3 AND start_ns >= ?2 AND start_ns < (SELECT start_ns + duration_ns FROM "
-                      "call WHERE id = ?1) LIMIT 10000) o "
-                      "HAVING count(*) > 0"},
+    {"off-CPU in it",
+     "SELECT count(*) || ' times, ' || duration(sum(o.end_ns - o.start_ns)) || CASE WHEN sum(preempted) THEN "
+     "', "
+     "' || sum(preempted) || ' of them preempted' ELSE '' END FROM (SELECT start_ns, end_ns, preempted FROM "
+     "offcpu WHERE thread_id = ?3 AND start_ns >= ?2 AND start_ns < (SELECT start_ns + duration_ns FROM call "
+     "WHERE id = ?1) LIMIT 10000) o HAVING count(*) > 0"},
     {"stall", "SELECT l.reason FROM stall l WHERE l.thread_id = ?3 AND l.start_ns >= ?2 AND l.start_ns < "
               "(SELECT start_ns + duration_ns FROM call "
               "WHERE id = ?1) ORDER BY l.duration_ns DESC LIMIT 1"},
@@ -204,8 +217,10 @@ int vw_draw_details(struct vw_view *v, int first, int rows, struct st_error *err
         char safe[2048], line[2100];
         sqlite3_stmt *stmt;
 
-        if (sqlite3_prepare_v2(v->trace->db, details[i].sql, -1, &stmt, NULL))
-            return vw_sql_failed(v->trace, err);
+        int rc = vw_statement(v->trace, details[i].sql, &stmt, err);
+
+        if (rc)
+            return rc;
         sqlite3_bind_int64(stmt, 1, v->found.call.id);
         if (sqlite3_bind_parameter_count(stmt) >= 2)
             sqlite3_bind_int64(stmt, 2, v->found.call.start);
@@ -216,7 +231,7 @@ int vw_draw_details(struct vw_view *v, int first, int rows, struct st_error *err
             snprintf(line, sizeof(line), "%-14s %s", details[i].title, safe);
             vw_put_text(v->screen, 0, y++, v->screen->width, VW_STYLE_PLAIN, line);
         }
-        sqlite3_finalize(stmt);
+        sqlite3_reset(stmt);
     }
     return 0;
 }

@@ -7,6 +7,32 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Bytes that are no UTF-8 become U+FFFD: readers of CSV refuse the whole file for one of them. */
+static void put_utf8(FILE *out, const char *text)
+{
+    size_t left = strlen(text);
+
+    while (left) {
+        uint32_t cp;
+        size_t n = st_utf8_decode(text, left, &cp);
+
+        if (*text == '"')
+            fputc('"', out);
+        if (n)
+            fwrite(text, 1, n, out);
+        else
+            fputs("\xef\xbf\xbd", out);
+        text += n ? n : 1;
+        left -= n ? n : 1;
+    }
+}
+
+/* PostgreSQL takes what is empty and not quoted for NULL, and a line of \. for the end. */
+static bool needs_quotes(const char *text)
+{
+    return !*text || *text == '\\' || text[strcspn(text, ",\"\r\n")];
+}
+
 /* A terminal must not see raw foreign bytes; a file or pipe gets them as they are. */
 static void put_field(FILE *out, const char *text, bool terminal)
 {
@@ -16,16 +42,12 @@ static void put_field(FILE *out, const char *text, bool terminal)
         st_safe_text(safe, sizeof(safe), text);
         text = safe;
     }
-    if (!text[strcspn(text, ",\"\r\n")]) {
-        fputs(text, out);
+    if (!needs_quotes(text)) {
+        put_utf8(out, text);
         return;
     }
     fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '"')
-            fputc('"', out);
-        fputc(*text, out);
-    }
+    put_utf8(out, text);
     fputc('"', out);
 }
 

@@ -6,6 +6,7 @@
 #include <ncurses.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 static const struct {
@@ -23,12 +24,22 @@ static const struct {
 
 enum {
     BARS = VW_STYLE_BAR_LAST - VW_STYLE_BAR + 1,
-    FILLED = VW_STYLES,    /* pairs from here on: black on the colour of style + FILLED */
+    FEW = 6,               /* colours of bars where there are 8 or 16 in all */
     FIRST_OWN_COLOUR = 32, /* with 24 bits: colours that we define */
 };
 
-/* Can bars be areas, and how many colours are there to tell modules apart? */
+/* Can bars be areas, and of how many colours? */
 static bool areas;
+static int bar_colours = BARS;
+
+/* A style's pair of colours: it on the terminal's background; `filled`: black on it. Terminals with 8 colours
+ * have 64 pairs: bars then share theirs. */
+static short pair_of(int style, bool filled)
+{
+    int pair = style < VW_STYLE_BAR ? style : VW_STYLE_BAR + (style - VW_STYLE_BAR) % bar_colours;
+
+    return (short)(filled ? VW_STYLE_BAR + bar_colours + pair : pair);
+}
 
 /* A hue of 0 to 359 with a saturation and lightness that black text can be read on, in thousandths. */
 static void hue_to_rgb(int hue, short rgb[3])
@@ -55,13 +66,13 @@ static short cube_colour(const short rgb[3])
 
 static short bar_colour(int i)
 {
-    static const short few[] = {COLOR_GREEN, COLOR_CYAN,    COLOR_YELLOW,
-                                COLOR_BLUE,  COLOR_MAGENTA, COLOR_WHITE};
+    static const short few[FEW] = {COLOR_GREEN, COLOR_CYAN,    COLOR_YELLOW,
+                                   COLOR_BLUE,  COLOR_MAGENTA, COLOR_WHITE};
     const char *depth = getenv("COLORTERM");
     short rgb[3];
 
     if (COLORS < 256)
-        return few[i % 6];
+        return few[i % FEW];
     hue_to_rgb(20 + i * 320 / BARS, rgb);
     if (can_change_color() && depth && (!strcmp(depth, "truecolor") || !strcmp(depth, "24bit")) &&
         !init_color((short)(FIRST_OWN_COLOUR + i), rgb[0], rgb[1], rgb[2]))
@@ -71,26 +82,27 @@ static short bar_colour(int i)
 
 static void pair(int style, short colour)
 {
-    init_pair((short)style, colour, -1);
-    init_pair((short)(FILLED + style), COLOR_BLACK, colour);
+    init_pair(pair_of(style, false), colour, -1);
+    init_pair(pair_of(style, true), COLOR_BLACK, colour);
 }
 
 static void set_colours(bool ascii)
 {
     start_color();
     use_default_colors();
+    bar_colours = COLORS < 256 ? FEW : BARS;
     init_pair(VW_STYLE_TITLE, COLOR_BLACK, COLOR_WHITE);
     pair(VW_STYLE_DIM, COLORS >= 256 ? 244 : -1);
     init_pair(VW_STYLE_TRACK, COLOR_GREEN, -1);
     init_pair(VW_STYLE_SELECTED, COLOR_BLACK, COLOR_YELLOW);
-    init_pair(FILLED + VW_STYLE_SELECTED, COLOR_BLACK, COLOR_YELLOW);
+    init_pair(pair_of(VW_STYLE_SELECTED, true), COLOR_BLACK, COLOR_YELLOW);
     init_pair(VW_STYLE_STALL, COLOR_RED, -1);
     init_pair(VW_STYLE_GAP, COLOR_RED, -1);
     init_pair(VW_STYLE_OFFCPU, COLOR_BLUE, -1);
     pair(VW_STYLE_KERNEL, COLORS >= 256 ? 209 : COLOR_RED);
-    for (int i = 0; i < BARS; i++)
+    for (int i = 0; i < bar_colours; i++)
         pair(VW_STYLE_BAR + i, bar_colour(i));
-    areas = COLORS >= 8 && COLOR_PAIRS > FILLED + VW_STYLES && !ascii;
+    areas = COLORS >= 8 && COLOR_PAIRS > pair_of(VW_STYLE_BAR + bar_colours - 1, true) && !ascii;
 }
 
 static attr_t attributes(enum vw_style style)
@@ -104,22 +116,32 @@ static attr_t attributes(enum vw_style style)
     return style == VW_STYLE_STALL ? A_BOLD : A_NORMAL;
 }
 
-/* A bar's cell as an area: its middle filled, its ends to the eighth of a cell. */
+/* A bar's cell as an area: its middle filled, its ends to the eighth of a cell. Without colours areas are in
+ * reverse; the selected one is bold. */
 static void fill_cell(const struct vw_cell *c, cchar_t *cell)
 {
     bool line =
         c->cp == 0x2500 || c->cp == 0x2550 || c->fill == VW_FILL_BRACKET || c->fill == VW_FILL_LEFT_END;
     wchar_t text[2] = {line ? L' ' : (wchar_t)c->cp, 0};
-    attr_t attribute = A_NORMAL;
-    short colours = (short)(FILLED + c->style);
+    bool colour = has_colors();
+    attr_t attribute = colour ? A_NORMAL : A_REVERSE;
+    short colours = pair_of(c->style, true);
 
     if (c->fill == VW_FILL_RIGHT_END || (c->fill == VW_FILL_LEFT_END && c->eighths)) {
         /* Blocks fill their cell from the left: the part before a beginning is the block, in reverse. */
         text[0] = c->eighths ? (wchar_t)(0x2590 - c->eighths) : L' ';
         attribute = c->fill == VW_FILL_LEFT_END ? A_REVERSE : A_NORMAL;
-        colours = c->style == VW_STYLE_SELECTED ? VW_STYLE_BAR + 2 : (short)c->style;
+        colours = c->style == VW_STYLE_SELECTED ? VW_STYLE_BAR + 2 : pair_of(c->style, false);
     }
-    setcchar(cell, text, attribute, colours, NULL);
+    if (!colour && c->style == VW_STYLE_SELECTED)
+        attribute |= A_BOLD;
+    setcchar(cell, text, attribute, colour ? colours : 0, NULL);
+}
+
+/* Without colours, kernel code is told apart by staying a double line. */
+static bool is_area(const struct vw_cell *c)
+{
+    return areas && c->fill != VW_FILL_NONE && (has_colors() || c->style != VW_STYLE_KERNEL);
 }
 
 static void show(const struct vw_screen *s)
@@ -132,10 +154,11 @@ static void show(const struct vw_screen *s)
 
             if (!c->cp)
                 continue;
-            if (areas && c->fill != VW_FILL_NONE)
+            if (is_area(c))
                 fill_cell(c, &cell);
             else
-                setcchar(&cell, text, attributes(c->style), has_colors() ? (short)c->style : 0, NULL);
+                setcchar(&cell, text, attributes(c->style), has_colors() ? pair_of(c->style, false) : 0,
+                         NULL);
             mvadd_wch(y, x, &cell);
         }
     }
@@ -202,6 +225,15 @@ static uint32_t translate(int rc, wint_t key)
         if (curses_keys[i].code == (int)key)
             return curses_keys[i].key;
     return 0;
+}
+
+/* A change between curses' first look at the size and its handler of the signal is not told. */
+static void take_size(void)
+{
+    struct winsize size;
+
+    if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row && size.ws_col)
+        resizeterm(size.ws_row, size.ws_col);
 }
 
 static int resize(struct vw_view *v, struct st_error *err)
@@ -273,7 +305,10 @@ int vw_terminal_run(struct vw_view *v, struct st_error *err)
     curs_set(0);
     if (has_colors())
         set_colours(v->screen->ascii);
+    else
+        areas = !v->screen->ascii && termattrs() & A_REVERSE;
     watch_mouse(true);
+    take_size();
     rc = resize(v, err);
     if (!rc)
         rc = loop(v, err);

@@ -34,6 +34,42 @@ int vw_sql_failed(struct vw_trace *t, struct st_error *err)
     return st_fail(err, ST_EFAIL, "cannot read '%s': %s", t->path, sqlite3_errmsg(t->db));
 }
 
+int vw_statement(struct vw_trace *t, const char *sql, sqlite3_stmt **stmt, struct st_error *err)
+{
+    struct vw_statement *k = &t->kept[t->next_kept];
+
+    for (int i = 0; i < VW_STATEMENTS; i++)
+        if (t->kept[i].sql && !strcmp(t->kept[i].sql, sql)) {
+            *stmt = t->kept[i].stmt;
+            return 0;
+        }
+    if (sqlite3_prepare_v3(t->db, sql, -1, SQLITE_PREPARE_PERSISTENT, stmt, NULL))
+        return vw_sql_failed(t, err);
+    sqlite3_finalize(k->stmt);
+    free(k->sql);
+    *k = (struct vw_statement){strdup(sql), *stmt};
+    if (!k->sql) {
+        sqlite3_finalize(*stmt);
+        *k = (struct vw_statement){0};
+        return st_nomem(err, "a statement");
+    }
+    t->next_kept = (t->next_kept + 1) % VW_STATEMENTS;
+    return 0;
+}
+
+/* That the database is busy is told by the first statement that reads it. */
+void vw_trace_hold(struct vw_trace *t)
+{
+    sqlite3_step(t->hold);
+    sqlite3_reset(t->hold);
+}
+
+void vw_trace_release(struct vw_trace *t)
+{
+    sqlite3_step(t->release);
+    sqlite3_reset(t->release);
+}
+
 static char *printable_copy(const char *text)
 {
     size_t room = strlen(text) * 4 + 1;
@@ -68,8 +104,8 @@ static int column_depth(sqlite3_stmt *stmt, int column)
 }
 
 static const char tiles_sql[] =
-    "SELECT number, data FROM tile WHERE thread_id = ?1 AND level = ?2 AND depth = ?3 AND "
-    "number BETWEEN ?4 AND ?5 ORDER BY number";
+    "SELECT depth, data FROM tile WHERE thread_id = ?1 AND level = ?2 AND number = ?3 AND "
+    "depth BETWEEN ?4 AND ?5 ORDER BY depth";
 static const char symbol_sql[] =
     "SELECT s.name, m.name, m.kernel FROM symbol s JOIN module m ON m.id = s.module_id WHERE s.id = ?1";
 
@@ -85,18 +121,22 @@ static const char counted_sql[] =
     "JOIN process p ON p.id = t.process_id LEFT JOIN call c ON c.thread_id = t.id GROUP BY t.id "
     "ORDER BY t.id = (SELECT thread_id FROM stall WHERE id = ?1) DESC, count(c.id) DESC, t.tid";
 
-/* A database of version 1, or one that was not made by the decoder, has none. */
-static bool has_summaries(struct vw_trace *t)
+static bool has_row(struct vw_trace *t, const char *sql)
 {
     sqlite3_stmt *stmt;
     bool any;
 
-    if (sqlite3_prepare_v2(t->db, tiles_sql, -1, &t->tiles, NULL) ||
-        sqlite3_prepare_v2(t->db, "SELECT 1 FROM summary LIMIT 1", -1, &stmt, NULL))
+    if (sqlite3_prepare_v2(t->db, sql, -1, &stmt, NULL))
         return false;
     any = sqlite3_step(stmt) == SQLITE_ROW;
     sqlite3_finalize(stmt);
     return any;
+}
+
+/* A database of version 1, or one that was not made by the decoder, has none. */
+static bool has_summaries(struct vw_trace *t)
+{
+    return !sqlite3_prepare_v2(t->db, tiles_sql, -1, &t->tiles, NULL) && has_row(t, "SELECT 1 FROM summary");
 }
 
 static const char slice_sql[] =
@@ -262,7 +302,10 @@ int vw_trace_open(const char *path, struct vw_trace **trace, struct st_error *er
         rc = st_nomem(err, "the symbols");
     if (!rc)
         t->summarised = has_summaries(t);
-    if (!rc && (sqlite3_prepare_v2(t->db, symbol_sql, -1, &t->symbol, NULL) ||
+    t->counted = !rc && has_row(t, "SELECT 1 FROM function_summary");
+    if (!rc && (sqlite3_prepare_v2(t->db, "BEGIN", -1, &t->hold, NULL) ||
+                sqlite3_prepare_v2(t->db, "COMMIT", -1, &t->release, NULL) ||
+                sqlite3_prepare_v2(t->db, symbol_sql, -1, &t->symbol, NULL) ||
                 sqlite3_prepare_v2(t->db, slice_sql, -1, &t->slice, NULL) ||
                 sqlite3_prepare_v2(t->db, next_slice_sql, -1, &t->next_slice, NULL) ||
                 sqlite3_prepare_v2(t->db, window_sql, -1, &t->in_window, NULL) ||
@@ -274,6 +317,8 @@ int vw_trace_open(const char *path, struct vw_trace **trace, struct st_error *er
         rc = read_threads(t, err);
     if (!rc)
         rc = read_cpus(t, err);
+    if (!rc)
+        rc = vw_gaps_read(t, err);
     if (!rc)
         rc = read_range(t, err);
     if (rc)
@@ -293,7 +338,14 @@ void vw_trace_close(struct vw_trace *t)
     sqlite3_finalize(t->symbol);
     sqlite3_finalize(t->slice);
     sqlite3_finalize(t->next_slice);
+    sqlite3_finalize(t->hold);
+    sqlite3_finalize(t->release);
+    for (int i = 0; i < VW_STATEMENTS; i++) {
+        sqlite3_finalize(t->kept[i].stmt);
+        free(t->kept[i].sql);
+    }
     free(t->cpus);
+    free(t->gaps);
     free(t->symbols);
     sqlite3_close(t->db);
     for (int i = 0; i < t->nthreads; i++)
@@ -365,8 +417,9 @@ int vw_find_call(struct vw_trace *t, const char *condition, int64_t a, int64_t b
 
     snprintf(sql, sizeof(sql), "SELECT " CALL_COLUMNS ", c.thread_id " CALL_FROM "WHERE %s LIMIT 1",
              condition);
-    if (sqlite3_prepare_v2(t->db, sql, -1, &stmt, NULL))
-        return vw_sql_failed(t, err);
+    rc = vw_statement(t, sql, &stmt, err);
+    if (rc)
+        return rc;
     sqlite3_bind_int64(stmt, 1, a);
     sqlite3_bind_int64(stmt, 2, b);
     sqlite3_bind_text(stmt, 3, text, -1, SQLITE_STATIC);
@@ -382,33 +435,40 @@ int vw_find_call(struct vw_trace *t, const char *condition, int64_t a, int64_t b
     } else if (step != SQLITE_DONE) {
         rc = vw_sql_failed(t, err);
     }
-    sqlite3_finalize(stmt);
+    sqlite3_reset(stmt);
     return rc;
+}
+
+static const char *preempted_column(const char *what)
+{
+    return strcmp(what, "offcpu") != 0 ? "0" : "preempted";
 }
 
 int vw_each_span(struct vw_trace *t, const char *what, int64_t thread_id, int64_t from, int64_t to,
                  vw_span_fn *fn, void *ctx, struct st_error *err)
 {
-    bool gap = !strcmp(what, "gap");
-    char sql[256];
+    char sql[320];
     sqlite3_stmt *stmt;
     int rc = 0, step = SQLITE_DONE;
 
+    /* Waits and slices of a thread do not overlap: all from the last one on that began before `from`. */
     snprintf(
         sql, sizeof(sql),
-        "SELECT start_ns, end_ns, %s FROM %s WHERE (thread_id = ?1%s) AND start_ns < ?3 AND end_ns >= ?2 "
+        "SELECT start_ns, end_ns, %s FROM %s WHERE thread_id = ?1 AND start_ns < ?3 AND end_ns >= ?2 AND "
+        "start_ns >= coalesce((SELECT max(start_ns) FROM %s WHERE thread_id = ?1 AND start_ns < ?2), ?2) "
         "ORDER BY start_ns",
-        gap ? "reason" : "''", what, gap ? " OR thread_id IS NULL" : "");
-    if (sqlite3_prepare_v2(t->db, sql, -1, &stmt, NULL))
-        return vw_sql_failed(t, err);
+        preempted_column(what), what, what);
+    rc = vw_statement(t, sql, &stmt, err);
+    if (rc)
+        return rc;
     sqlite3_bind_int64(stmt, 1, thread_id);
     sqlite3_bind_int64(stmt, 2, from);
     sqlite3_bind_int64(stmt, 3, to);
     while (!rc && (step = sqlite3_step(stmt)) == SQLITE_ROW)
-        rc = fn(ctx, column_time(stmt, 0), column_time(stmt, 1), column_text(stmt, 2));
+        rc = fn(ctx, column_time(stmt, 0), column_time(stmt, 1), sqlite3_column_int(stmt, 2) != 0);
     if (!rc && step != SQLITE_DONE)
         rc = vw_sql_failed(t, err);
-    sqlite3_finalize(stmt);
+    sqlite3_reset(stmt);
     return rc;
 }
 
@@ -419,20 +479,22 @@ int vw_span_before(struct vw_trace *t, const char *what, int64_t thread_id, int6
     sqlite3_stmt *stmt;
     int rc = 0, step;
 
-    snprintf(sql, sizeof(sql),
-             "SELECT start_ns, end_ns FROM %s WHERE thread_id = ?1 AND start_ns < ?2 ORDER BY start_ns DESC "
-             "LIMIT 1",
-             what);
-    if (sqlite3_prepare_v2(t->db, sql, -1, &stmt, NULL))
-        return vw_sql_failed(t, err);
+    snprintf(
+        sql, sizeof(sql),
+        "SELECT start_ns, end_ns, %s FROM %s WHERE thread_id = ?1 AND start_ns < ?2 ORDER BY start_ns DESC "
+        "LIMIT 1",
+        preempted_column(what), what);
+    rc = vw_statement(t, sql, &stmt, err);
+    if (rc)
+        return rc;
     sqlite3_bind_int64(stmt, 1, thread_id);
     sqlite3_bind_int64(stmt, 2, before);
     step = sqlite3_step(stmt);
     if (step == SQLITE_ROW && sqlite3_column_int64(stmt, 1) > time)
-        rc = fn(ctx, column_time(stmt, 0), column_time(stmt, 1), "");
+        rc = fn(ctx, column_time(stmt, 0), column_time(stmt, 1), sqlite3_column_int(stmt, 2) != 0);
     else if (step != SQLITE_ROW && step != SQLITE_DONE)
         rc = vw_sql_failed(t, err);
-    sqlite3_finalize(stmt);
+    sqlite3_reset(stmt);
     return rc;
 }
 

@@ -37,7 +37,23 @@ struct vw_symbol {
     char name[200], module[72];
 };
 
-enum { VW_SYMBOLS = 4096 };
+/* A time of which something is missing. Owned by the trace. */
+struct vw_gap {
+    int64_t thread_id; /* 0: not of one thread */
+
+    int64_t start, end;
+
+    int64_t until; /* the latest end of this one and of all of its thread before it */
+};
+
+/* A prepared statement and its text. Owned by the trace. */
+struct vw_statement {
+    char *sql;
+
+    sqlite3_stmt *stmt;
+};
+
+enum { VW_SYMBOLS = 4096, VW_STATEMENTS = 32 };
 
 struct vw_trace {
     sqlite3 *db;
@@ -64,13 +80,32 @@ struct vw_trace {
 
     bool summarised; /* it has the tables `summary` and `tile` */
 
-    sqlite3_stmt *in_window, *around, *tiles, *symbol, *slice, *next_slice;
+    bool counted; /* it has the table `function_summary` */
+
+    struct vw_gap *gaps; /* by thread_id and start */
+
+    size_t ngaps;
+
+    sqlite3_stmt *in_window, *around, *tiles, *symbol, *slice, *next_slice, *hold, *release;
+
+    struct vw_statement kept[VW_STATEMENTS]; /* the others that were asked for */
+
+    int next_kept;
 
     struct vw_symbol *symbols; /* the last ones that were asked for, by id modulo VW_SYMBOLS */
 };
 
 /* ST_EFAIL: "cannot read TRACE: " and SQLite's message. */
 int vw_sql_failed(struct vw_trace *t, struct st_error *err);
+
+/* A statement for that text, prepared once; the trace owns it, who asks resets it when done. ST_EFAIL,
+ * ST_ENOMEM. */
+int vw_statement(struct vw_trace *t, const char *sql, sqlite3_stmt **stmt, struct st_error *err);
+
+/* Keeps the database as it is until it is released: statements in between lock it and look for changes once,
+ * not each for itself. */
+void vw_trace_hold(struct vw_trace *t);
+void vw_trace_release(struct vw_trace *t);
 
 /* The names of a symbol; empty when there is none of that id. Valid until the next call. */
 const struct vw_symbol *vw_symbol(struct vw_trace *t, int64_t id);
@@ -79,11 +114,20 @@ const struct vw_symbol *vw_symbol(struct vw_trace *t, int64_t id);
  * few, or the database has no tiles). */
 int vw_level(const struct vw_thread *thread, int64_t column_ns);
 
-/* Calls fn for each block of one depth of a thread that overlaps [from, to) and began not before the tile of
- * `from`; what was open at `from` is told by vw_calls_at. A depth of TDB_DEPTH_OFFCPU or TDB_DEPTH_SLICE
- * gives spans. */
-int vw_each_block(struct vw_trace *t, const struct vw_thread *thread, int level, int depth, int64_t from,
-                  int64_t to, tdb_block_fn *fn, void *ctx, struct st_error *err);
+/* The part of a thread's tiles that is wanted: of one level, depths from `depth` to `last_depth`, times from
+ * `from` to before `to`. */
+struct vw_part {
+    int level, depth, last_depth;
+
+    int64_t from, to;
+};
+
+/* Calls fn for each block that overlaps the part and began not before the tile of `from`; what was open at
+ * `from` is told by vw_calls_at. Of one depth they come in the order of time. A depth of TDB_DEPTH_OFFCPU or
+ * TDB_DEPTH_SLICE gives spans. */
+typedef int vw_block_fn(void *ctx, int depth, const struct tdb_block *b);
+int vw_each_block(struct vw_trace *t, const struct vw_thread *thread, const struct vw_part *part,
+                  vw_block_fn *fn, void *ctx, struct st_error *err);
 
 /* One call as the timeline needs it. Strings are SQLite's: valid within the callback only. */
 struct vw_call {
@@ -167,9 +211,23 @@ struct vw_slice {
 };
 int vw_slice_at(struct vw_trace *t, int64_t cpu, int64_t time, struct vw_slice *slice, struct st_error *err);
 
-/* Spans of a thread: what = "offcpu", "slice" or "gap" (gaps without a thread included). Same rules as
- * vw_each_call. */
-typedef int vw_span_fn(void *ctx, int64_t start, int64_t end, const char *text);
+/* Reads all gaps (gaps.c). ST_EFAIL, ST_ENOMEM. */
+int vw_gaps_read(struct vw_trace *t, struct st_error *err);
+
+/* Calls fn for the gaps of a thread and those without one that overlap [from, to). With a grain above 0,
+ * those that lie within what was told before, rounded up to the grain, are left out. */
+typedef void vw_gap_fn(void *ctx, int64_t start, int64_t end);
+void vw_each_gap(const struct vw_trace *t, int64_t thread_id, int64_t from, int64_t to, int64_t grain,
+                 vw_gap_fn *fn, void *ctx);
+
+/* How much of [from, to) lies in gaps of the thread or in those without one. */
+int64_t vw_gap_time(const struct vw_trace *t, int64_t thread_id, int64_t from, int64_t to);
+
+/* The start of the next or previous gap of any thread; INT64_MIN: there is none. */
+int64_t vw_gap_beside(const struct vw_trace *t, int64_t time, bool forward);
+
+/* Spans of a thread: what = "offcpu" or "slice" (never preempted). Same rules as vw_each_call. */
+typedef int vw_span_fn(void *ctx, int64_t start, int64_t end, bool preempted);
 int vw_each_span(struct vw_trace *t, const char *what, int64_t thread_id, int64_t from, int64_t to,
                  vw_span_fn *fn, void *ctx, struct st_error *err);
 

@@ -18,9 +18,11 @@ int vw_level(const struct vw_thread *thread, int64_t column_ns)
 }
 
 struct reading {
-    int64_t from, to;
+    const struct vw_part *part;
 
-    tdb_block_fn *fn;
+    int depth;
+
+    vw_block_fn *fn;
 
     void *ctx;
 };
@@ -28,33 +30,47 @@ struct reading {
 static int in_range(void *ctx, const struct tdb_block *b)
 {
     struct reading *r = ctx;
+    bool in = b->start < r->part->to && (b->start >= r->part->from || b->start + b->duration > r->part->from);
 
-    return b->start < r->to && (b->start >= r->from || b->start + b->duration > r->from) ? r->fn(r->ctx, b)
-                                                                                         : 0;
+    return in ? r->fn(r->ctx, r->depth, b) : 0;
 }
 
-int vw_each_block(struct vw_trace *t, const struct vw_thread *thread, int level, int depth, int64_t from,
-                  int64_t to, tdb_block_fn *fn, void *ctx, struct st_error *err)
+/* The depths of one tile's time lie side by side in the file. */
+static int read_tiles(struct vw_trace *t, const struct vw_thread *thread, int64_t number,
+                      struct reading *reading, struct st_error *err)
 {
-    struct reading reading = {from, to, fn, ctx};
     sqlite3_stmt *s = t->tiles;
     int rc = 0, step = SQLITE_DONE;
 
     sqlite3_bind_int64(s, 1, thread->id);
-    sqlite3_bind_int(s, 2, level);
-    sqlite3_bind_int(s, 3, depth);
-    sqlite3_bind_int64(s, 4, (from < 0 ? 0 : from) >> (level + TDB_TILE_BITS));
-    sqlite3_bind_int64(s, 5, (to < 0 ? 0 : to) >> (level + TDB_TILE_BITS));
+    sqlite3_bind_int(s, 2, reading->part->level);
+    sqlite3_bind_int64(s, 3, number);
+    sqlite3_bind_int(s, 4, reading->part->depth);
+    sqlite3_bind_int(s, 5, reading->part->last_depth);
     while (!rc && (step = sqlite3_step(s)) == SQLITE_ROW) {
         const void *data = sqlite3_column_blob(s, 1);
         size_t size = (size_t)sqlite3_column_bytes(s, 1);
 
+        reading->depth = sqlite3_column_int(s, 0);
         if (data)
-            rc = tdb_read_tile(data, size, level, sqlite3_column_int64(s, 0), in_range, &reading, err);
+            rc = tdb_read_tile(data, size, reading->part->level, number, in_range, reading, err);
     }
     if (!rc && step != SQLITE_DONE)
         rc = vw_sql_failed(t, err);
     sqlite3_reset(s);
+    return rc;
+}
+
+int vw_each_block(struct vw_trace *t, const struct vw_thread *thread, const struct vw_part *part,
+                  vw_block_fn *fn, void *ctx, struct st_error *err)
+{
+    struct reading reading = {.part = part, .fn = fn, .ctx = ctx};
+    int shift = part->level + TDB_TILE_BITS;
+    int64_t last = (part->to < 0 ? 0 : part->to) >> shift;
+    int rc = 0;
+
+    for (int64_t number = (part->from < 0 ? 0 : part->from) >> shift; !rc && number <= last; number++)
+        rc = read_tiles(t, thread, number, &reading, err);
     return rc;
 }
 

@@ -211,7 +211,7 @@ int vw_draw(struct vw_view *v, struct st_error *err);
 /* Parts of vw_draw. */
 int vw_draw_tracks(struct vw_view *v, int first, int rows, struct st_error *err);
 int vw_draw_cpus(struct vw_view *v, int first, int rows, struct st_error *err);
-int vw_draw_footer(struct vw_view *v, struct st_error *err);
+void vw_draw_footer(struct vw_view *v);
 void vw_draw_help(struct vw_view *v);
 
 /* The first row of a track among all rows of all tracks, and how many rows it has. */

@@ -98,7 +98,10 @@ figure_trace() {
 }
 
 figure_viewer() {
-    "$SOURCE/tests/bench/viewer.sh"
+    local failed=0
+    "$SOURCE/tests/bench/viewer.sh" || failed=1
+    python_snapshot && "$SOURCE/tests/bench/viewer_beside.sh" "$PWD/python.1.data" || failed=1
+    return $failed
 }
 
 [ $# -gt 0 ] || set -- step_rate trigger_cost python decode_speed trace viewer

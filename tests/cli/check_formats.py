@@ -35,12 +35,12 @@ def as_json(value, kind):
 
 
 def as_csv(value, kind, text):
-    """Bytes. A text ends at a NUL, as for sqlite3's own shell; reals are as SQLite prints them."""
+    """Bytes. A text ends at a NUL, as for sqlite3's own shell, and is UTF-8; reals are as SQLite prints them."""
     if kind == "null":
         return b""
     if kind == "blob":
         return value.hex().encode()
-    return text.split(b"\0")[0]
+    return decoded(text.split(b"\0")[0]).encode()
 
 
 class Check:

@@ -53,6 +53,7 @@ cmp first.sql again.1.sql || fail "arm's database is not that of decode"
 bash "$SOURCE/tests/golden/check_db.sh" bare.db || fail "the bare database breaks a rule"
 [ "$(sql bare.db "SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'call'")" = 0 ] || fail "a bare database has indexes"
 [ "$(sql bare.db 'SELECT count(*) FROM tile')" = 0 ] || fail "a bare database has tiles"
+[ "$(sql bare.db 'SELECT count(*) FROM function_summary')" = 0 ] || fail "a bare database counts functions"
 for db in bare x.1; do
     sql $db.db 'SELECT * FROM calls ORDER BY id' >$db.calls
     "$STALLTRAP" view $db.db >$db.text || fail "view of $db ends with $?"

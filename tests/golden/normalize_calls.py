@@ -30,7 +30,8 @@ Gaps (mode gaps):
   G1  An "instruction trace error" is a gap, and stands at the same place of the thread. One of "Overflow packet" is an
       "overflow", any other none.
   G2  Our gap "overwritten" (what a ring held before) is none that perf tells of.
-  G3  Behind a gap we tell where decoding goes on ("tr-start"); perf does not, unless tracing was off.
+  G3  Behind a gap we tell where decoding goes on ("tr-start"); perf does not, unless tracing was off. Behind is what comes
+      next of the thread, or of the thread on the gap's CPU: between the two it may have run on another CPU, whose ring has no gap.
 Names:
   N1  A symbol's version ("memcpy@@GLIBC_2.14") is left out.
   N2  perf 6.1 names an entry of a PLT "@plt", after another entry (it counts them wrongly where some are of IFUNCs), after
@@ -171,6 +172,7 @@ def dump_branch(thread, source, target, kind, symbol):
 def read_dump(path, gaps=False):
     """thread -> branches; source_name is None where the dump does not tell it"""
     threads = collections.defaultdict(list)
+    cpus_behind_gap = set()
     with open(path, encoding="utf-8", errors="replace") as lines:
         for number, line in enumerate(lines, 1):
             fields = line.rstrip("\n").split(" ", 6)
@@ -179,22 +181,25 @@ def read_dump(path, gaps=False):
             _, tid, cpu, source, target, kind, symbol = fields
             thread = threads[thread_of(tid, cpu)]
             if kind != "gap":
-                thread.append(dump_branch(thread, int(source, 16), int(target, 16), kind, symbol))
+                branch = dump_branch(thread, int(source, 16), int(target, 16), kind, symbol)
+                behind_gap = (tid, cpu) in cpus_behind_gap or (thread and thread[-1].kind.startswith("gap"))
+                cpus_behind_gap.discard((tid, cpu))
+                thread.append(branch._replace(kind="restart") if behind_gap and branch.kind == "start" else branch)
             else:
                 reason = symbol.partition(":")[0]
                 kind = "gap " + reason if reason in ("overflow", "overwritten") else "gap"  # G1
                 thread.append(Branch(kind, 0, 0, UNKNOWN, UNKNOWN))
+                cpus_behind_gap.add((tid, cpu))
     return threads
 
 
 def without_restarts(perf, ours):
     """G2, G3: our branches without what perf does not tell of gaps"""
     out = []
-    behind_gap = False
     for b in ours:
-        restart = behind_gap and b.kind == "start" and (len(out) >= len(perf) or perf[len(out)].kind != "start")
-        behind_gap = b.kind.startswith("gap")
-        if b.kind != "gap overwritten" and not restart:
+        if b.kind == "restart" and len(out) < len(perf) and perf[len(out)].kind == "start":
+            b = b._replace(kind="start")
+        if b.kind not in ("gap overwritten", "restart"):
             out.append(b)
     return out
 

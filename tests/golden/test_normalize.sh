@@ -158,6 +158,12 @@ ours_is eval 'd 1000 2000 call b+0x0; d 0 0 gap "overflow: x"; d 0 2005 tr-start
 check 1 "G3: another start"
 ours_is eval 'd 1000 2000 call b+0x0; d 0 0 gap "overflow: x"; d 2010 1005 return a+0x15'
 check 1 "G3: perf tells a start that we do not"
+on() { sed "s/ -1 / $1 /"; }
+perf_is eval 'p call 1000 a+0x10 2000 b+0x0; p call 2000 b+0x0 3000 c+0x0'
+ours_is eval 'd 0 0 gap "overwritten: x" | on 0; d 1000 2000 call b+0x0 | on 1; d 0 2000 tr-start b+0x0 | on 0; d 2000 3000 call c+0x0 | on 0'
+check 0 "G3: on another CPU between the two"
+ours_is eval 'd 0 0 gap "overwritten: x" | on 0; d 1000 2000 call b+0x0 | on 1; d 0 2000 tr-start b+0x0 | on 1; d 2000 3000 call c+0x0 | on 0'
+check 1 "G3: a start behind no gap of its CPU"
 perf_is plain_perf
 ours_is eval 'd 0 0 gap "overwritten: x"; d 0 fff tr-start a+0xf; d 1000 2000 call b+0x0; d 2010 1005 return a+0x15'
 check 0 "G2: what was overwritten"

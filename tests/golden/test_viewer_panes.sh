@@ -108,7 +108,35 @@ result "save-display to nowhere tells so" $?
 mkdir readonly && cp known.db readonly && chmod 500 readonly && chmod 400 readonly/known.db
 "$STALLTRAP" view readonly/known.db --keys 'F' >/dev/null && [ -z "$(ls -A readonly | grep -v '^known.db$')" ]
 result "a read-only folder, and nothing is written beside the trace" $?
-sqlite3 known.db 'BEGIN EXCLUSIVE' '.system sleep 0' "SELECT 1" >/dev/null
+# Another program writes: the viewer waits for the end of a transaction, and shows what is in a database that is never left alone.
+cp known.db written.db
+/usr/bin/python3 - "$STALLTRAP" <<'PYEND'
+import sqlite3, subprocess, sys, threading, time
+db = sqlite3.connect("written.db", isolation_level=None, check_same_thread=False)
+db.execute("BEGIN EXCLUSIVE")
+viewer = subprocess.Popen([sys.argv[1], "view", "written.db", "--keys", "0F"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+time.sleep(0.5)
+if viewer.poll() is not None:
+    sys.exit(f"did not wait: {viewer.stderr.read()}")
+db.execute("COMMIT")
+out, err = viewer.communicate(timeout=20)
+if viewer.returncode or "functions by own time" not in out:
+    sys.exit(f"exit {viewer.returncode}: {err}{out}")
+db.execute("PRAGMA journal_mode = WAL")
+stop = threading.Event()
+def write():
+    while not stop.is_set():
+        db.execute("INSERT INTO stall_attr VALUES (1, hex(randomblob(8)), 'x')")
+writer = threading.Thread(target=write)
+writer.start()
+try:
+    for _ in range(5):
+        subprocess.run([sys.argv[1], "view", "written.db", "--keys", "0wwwiFqSqt"], stdout=subprocess.DEVNULL, check=True, timeout=20)
+finally:
+    stop.set()
+    writer.join()
+PYEND
+result "a database that is being written" $?
 head -c 30000 known.db >cut.db
 "$STALLTRAP" view cut.db >out 2>err
 [ $? -eq 1 ] && grep -q 'malformed\|cannot read' err

@@ -160,6 +160,25 @@ static void name_kernel(void)
     recording_names(names, 4);
 }
 
+static void who_took_the_cpu_is_told(void **state)
+{
+    struct st_stall_record r = stall();
+
+    (void)state;
+    r.state = 0;
+    r.waker_ctx = 0;
+    r.timer_func = 0;
+    recording_at(2000000, 10, 11, 0);
+    recording_comm(10, 11, "forwarder", false);
+    recording_at(41600000, 0, 0, 1);
+    recording_stall(&r);
+    load(0);
+    store();
+    assert_string_equal(
+        query("SELECT reason FROM stalls"),
+        "thread 11 \"forwarder\" off-CPU 40.0 ms in recvfrom, preempted by thread 77 \"other\"\n");
+}
+
 static void a_stall_tells_its_story(void **state)
 {
     struct st_stall_record r = stall();
@@ -438,6 +457,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_stall_tells_its_story, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_took_the_cpu_is_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_ongoing_stall_has_no_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_completion_completes_its_row, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_recorder_names_the_stall_that_fired, set_up, tear_down),

@@ -193,6 +193,18 @@ static void small_threads_have_a_summary_only(void **state)
     assert_int_equal(
         number(db, "SELECT depths FROM summary WHERE thread_id = 2 AND first_level IS NULL", 0, 0, 0, 0), 2);
     assert_int_equal(number(db, "SELECT count(*) FROM tile WHERE thread_id = 2", 0, 0, 0, 0), 0);
+    assert_true(number(db, "SELECT count(*) FROM function_summary", 0, 0, 0, 0) > 0);
+    assert_int_equal(
+        number(db,
+               "SELECT count(*) FROM (SELECT s.name, f.calls, f.total_ns, f.self_ns, f.min_ns, f.max_ns "
+               "FROM function_summary f JOIN symbol s ON s.id = f.symbol_id EXCEPT SELECT function, "
+               "calls, total_ns, self_ns, min_ns, max_ns FROM functions)",
+               0, 0, 0, 0),
+        0);
+    assert_int_equal(
+        number(db, "SELECT (SELECT count(*) FROM functions) - (SELECT count(*) FROM function_summary)", 0, 0,
+               0, 0),
+        0);
     assert_int_equal(
         number(db,
                "SELECT count(*) FROM summary y WHERE start_ns = (SELECT min(start_ns) FROM call WHERE "
