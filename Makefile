@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 CC ?= cc
 CTEST_ARGS ?=
 
-.PHONY: all deps test test-deps demo-deps sanitize demo bench fuzz ptvm-test install format clean
+.PHONY: all deps test test-deps demo-deps sanitize demo bench fuzz ptvm-test ptvm-long install format clean
 
 all: $(BUILD)/build.ninja
 	cmake --build $(BUILD) -j $(JOBS)
@@ -47,8 +47,14 @@ fuzz: $(BUILD)/sanitize/build.ninja
 	cmake --build $(BUILD)/sanitize -j $(JOBS) --target fuzzers
 	@BUILD=$(BUILD) tests/fuzz/run.sh $(ONLY)
 
+# PTVM_LABEL=machine: only what `make test` leaves.
+PTVM_LABEL ?= ptvm
 ptvm-test: test-deps all
-	ctest --test-dir $(BUILD) --output-on-failure -L ptvm
+	ctest --test-dir $(BUILD) --output-on-failure -L '^$(PTVM_LABEL)$$'
+
+# Of our own recorder in the PT machine, what takes half an hour.
+ptvm-long: test-deps all
+	ctest --test-dir $(BUILD) --output-on-failure -L '^machine-long$$'
 
 install: all
 	cmake --install $(BUILD)

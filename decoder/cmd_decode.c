@@ -122,7 +122,7 @@ static const struct {
     {"cpuid15", "EAX/EBX", dec_raw_cpuid15, "TSC to crystal clock ratio"},
 };
 
-enum { COMMON_OPTIONS = 8, RAW_OPTIONS = sizeof(raw_options) / sizeof(raw_options[0]) };
+enum { COMMON_OPTIONS = 9, RAW_OPTIONS = sizeof(raw_options) / sizeof(raw_options[0]) };
 
 static void common_options(struct decode_options *o, struct st_option table[COMMON_OPTIONS])
 {
@@ -161,6 +161,10 @@ static void common_options(struct decode_options *o, struct st_option table[COMM
                                   .kind = ST_OPT_FLAG,
                                   .to = &o->raw.reference,
                                   .help = "decode with libipt alone: slower, the same result"};
+    table[8] = (struct st_option){.name = "bare",
+                                  .kind = ST_OPT_FLAG,
+                                  .to = &o->bare,
+                                  .help = "the tables alone, for your own SQL: view is slow on it"};
 }
 
 static int parse(struct decode_options *o, int argc, char **argv, struct st_error *err)

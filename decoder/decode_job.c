@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "decoder/decode_list.h"
 #include "decoder/model.h"
+#include "decoder/relay.h"
 #include "decoder/sideband.h"
 #include "decoder/stats.h"
 #include "perfdata/reader.h"
@@ -32,7 +33,7 @@ struct job {
 
     struct timespec begun;
 
-    dec_emit_fn *emit; /* behind the progress */
+    dec_emit_fn *emit; /* behind the progress, by thread */
 
     void *emit_ctx;
 
@@ -131,7 +132,7 @@ static int open_raw(struct job *j, struct st_error *err)
                                  err);
 }
 
-static int decode_ring(struct job *j, size_t index, dec_emit_fn *to, struct st_error *err)
+static int decode_ring(struct job *j, size_t index, dec_emit_fn *to, void *ctx, struct st_error *err)
 {
     const struct dec_ring *ring = &j->sb->rings.at[index];
     struct dec_flow_options options = {.config = j->sb->pt,
@@ -143,30 +144,67 @@ static int decode_ring(struct job *j, size_t index, dec_emit_fn *to, struct st_e
                                        .where = dec_sideband_where,
                                        .where_ctx = j->sb,
                                        .emit = to,
-                                       .emit_ctx = j};
+                                       .emit_ctx = ctx};
 
     return dec_flow_run(&options, ring->pieces.at, ring->pieces.n, &j->counts, err);
 }
 
 /* Decodes all rings into `to` (NULL: counts only). */
-static int decode_all(struct job *j, dec_emit_fn *to, void *ctx, struct st_error *err)
+static int decode_rings(void *ctx, dec_emit_fn *to, void *to_ctx, struct st_error *err)
 {
-    dec_emit_fn *through = to ? emit : NULL;
+    struct job *j = ctx;
+    dec_emit_fn *through = to ? dec_turns_emit : NULL;
     struct dec_turns *turns = NULL;
-    int rc = dec_turns_new(j->sb, to, ctx, &turns, err);
+    int rc = dec_turns_new(j->sb, to, to_ctx, &turns, err);
 
     if (rc)
         return rc;
-    j->emit = dec_turns_emit;
-    j->emit_ctx = turns;
     if (!j->reader) {
-        rc = dec_raw_run(&j->options->raw, through, j, &j->raw, err);
+        rc = dec_raw_run(&j->options->raw, through, turns, &j->raw, err);
         j->counts = j->raw.counts;
     }
     for (size_t i = 0; j->reader && j->sb->has_pt && i < j->sb->rings.n && !rc; i++)
-        rc = decode_ring(j, i, through, err);
-    end_progress(j);
+        rc = decode_ring(j, i, through, turns, err);
     dec_turns_free(turns);
+    return rc;
+}
+
+static int decode_all(struct job *j, dec_emit_fn *to, void *ctx, struct st_error *err)
+{
+    int rc;
+
+    j->emit = to;
+    j->emit_ctx = ctx;
+    rc = decode_rings(j, to ? emit : NULL, j, err);
+    end_progress(j);
+    return rc;
+}
+
+/* The stacks of a thread's own ring take the time of every event. */
+static bool of_thread(void *ctx, const struct dec_stream_info *info)
+{
+    const struct job *j = ctx;
+
+    return j->sb->rings.at[info->ring].cpu < 0;
+}
+
+/* Into the model, which makes calls of what was decoded while more is. */
+static int decode_into(struct job *j, struct dec_model *model, struct st_error *err)
+{
+    struct dec_relay_options relay = {.produce = decode_rings,
+                                      .produce_ctx = j,
+                                      .whole = of_thread,
+                                      .whole_ctx = j,
+                                      .consume = emit,
+                                      .consume_ctx = j};
+    int rc;
+
+    if (dec_raw_threads(&j->options->raw) < 2)
+        return decode_all(j, dec_model_emit, model, err);
+    j->emit = dec_model_emit;
+    j->emit_ctx = model;
+    rc = dec_relay_run(&relay, err);
+    end_progress(j);
     return rc;
 }
 
@@ -213,6 +251,8 @@ static int write_database(struct job *j, struct dec_model *model, struct st_erro
 
     if (rc)
         return rc;
+    tdb_writer_threads(w, dec_raw_threads(&j->options->raw));
+    tdb_writer_bare(w, j->options->bare);
     rc = dec_model_write(model, w, &from, err);
     if (!rc)
         return tdb_writer_commit(w, j->options->replace, err);
@@ -243,7 +283,7 @@ static int to_database(struct job *j, uint64_t *calls, struct st_error *err)
 
     if (rc)
         return rc;
-    rc = decode_all(j, dec_model_emit, model, err);
+    rc = decode_into(j, model, err);
     if (rc && dec_model_error(model)->code)
         *err = *dec_model_error(model);
     if (!rc && !j->sb->has_pt)

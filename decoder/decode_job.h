@@ -14,6 +14,8 @@ struct decode_options {
 
     bool replace; /* an output that is there */
 
+    bool bare; /* the database's tables alone: no index of calls, no tiles */
+
     bool stats; /* to stdout */
 
     enum decode_listing listing; /* to stdout */

@@ -134,6 +134,7 @@ static int on_async_branch(struct walk *w)
     if (w->event.ip_suppressed)
         return walk_refused(w, -pte_noip);
     w->begin = false;
+    w->loop_n = 0;
     out_event(w->out, DEC_ASYNC, flags, w->ip, to, 0);
     bool kernel = (w->ip | to) >> 63;
     w->aborted = false;

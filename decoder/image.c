@@ -23,6 +23,7 @@ int dec_images_new(const struct dec_images_options *options, struct dec_images *
         free(store);
         return st_nomem(err, "the table of code files");
     }
+    pthread_mutex_init(&store->lock, NULL);
     if (options)
         store->options = *options;
     *images = store;
@@ -55,6 +56,7 @@ void dec_images_free(struct dec_images *images)
         free_file(images->at[i]);
     free(images->at);
     free(images->buckets);
+    pthread_mutex_destroy(&images->lock);
     free(images);
 }
 
@@ -125,7 +127,7 @@ static int set_size(struct image_file *file, size_t nbytes)
     if (file->fd < 0 || fstat(file->fd, &status) || status.st_size <= 0)
         return 0;
     file->pub.size = (uint64_t)status.st_size < MAX_SIZE ? (uint64_t)status.st_size : MAX_SIZE;
-    file->chunks = calloc(file->pub.size / IMAGE_CHUNK + 1, sizeof(uint8_t *));
+    file->chunks = calloc(file->pub.size / IMAGE_CHUNK + 1, sizeof(*file->chunks));
     if (!file->chunks) {
         file->pub.size = 0;
         return ST_ENOMEM;
@@ -257,10 +259,8 @@ int dec_images_add_bytes(struct dec_images *images, const char *name, uint8_t *b
 }
 
 /* Reads a piece of the file; what lies behind its end, should it have shrunk, is a failure. */
-static const uint8_t *chunk(struct image_file *file, uint64_t index)
+static uint8_t *read_chunk(struct image_file *file, uint64_t index)
 {
-    if (file->chunks[index])
-        return file->chunks[index];
     uint64_t start = index * IMAGE_CHUNK;
     size_t want = file->pub.size - start < IMAGE_CHUNK ? (size_t)(file->pub.size - start) : IMAGE_CHUNK;
     uint8_t *bytes = malloc(want);
@@ -273,13 +273,26 @@ static const uint8_t *chunk(struct image_file *file, uint64_t index)
             break;
         got += (size_t)n;
     }
-    if (got < want) {
-        free(bytes);
-        file->pub.state = DEC_IMAGE_STALE;
-        file->pub.detail = "reading the file failed";
-        return NULL;
+    if (got == want)
+        return bytes;
+    free(bytes);
+    file->pub.state = DEC_IMAGE_STALE;
+    file->pub.detail = "reading the file failed";
+    return NULL;
+}
+
+static const uint8_t *chunk(struct image_file *file, uint64_t index)
+{
+    uint8_t *bytes = file->chunks[index];
+    if (bytes)
+        return bytes;
+    pthread_mutex_lock(&file->store->lock);
+    bytes = file->chunks[index];
+    if (!bytes) {
+        bytes = read_chunk(file, index);
+        file->chunks[index] = bytes;
     }
-    file->chunks[index] = bytes;
+    pthread_mutex_unlock(&file->store->lock);
     return bytes;
 }
 

@@ -6,6 +6,8 @@
 #include "decoder/image.h"
 #include "decoder/symbols.h"
 
+#include <pthread.h>
+
 enum {
     IMAGE_CHUNK = 16384 /* bytes read from a file at once */
 };
@@ -26,7 +28,7 @@ struct image_file {
 
     uint8_t *bytes; /* the caller's bytes, or NULL */
 
-    uint8_t **chunks; /* of the file, NULL where not read yet */
+    uint8_t *_Atomic *chunks; /* of the file, NULL where not read yet */
 
     struct image_symbols *symbols; /* NULL until the first lookup */
 
@@ -50,6 +52,8 @@ struct dec_images {
     size_t n, room;
 
     struct image_file **buckets;
+
+    pthread_mutex_t lock; /* while a piece of a file is read: several threads ask for bytes */
 };
 
 /* What image_find() found. */

@@ -73,7 +73,7 @@ static unsigned length_at(void *ctx, uint64_t time, uint64_t address)
     return dec_length_at(t->model->lengths, t->thread->process->space, time, address);
 }
 
-static int take_segment(void *ctx, const struct dec_call *calls, size_t n, struct st_error *err)
+static int take_segment(void *ctx, const struct tdb_span *calls, size_t n, struct st_error *err)
 {
     struct model_thread *t = ctx;
 

@@ -15,7 +15,7 @@ struct model_thread {
 
     struct dec_stack *stack;
 
-    ST_VEC(struct dec_call) calls;
+    ST_VEC(struct tdb_span) calls;
 
     uint64_t first, last; /* times of the first and the last branch or sample; first UINT64_MAX: none */
 

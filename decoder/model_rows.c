@@ -149,36 +149,20 @@ static int write_symbols(struct dec_model *m, struct tdb_writer *w, struct st_er
     return rc;
 }
 
-/* Rows in the order of (thread, start): a thread's calls are one range of ids. */
+/* In the order of (thread, start): a thread's calls are one range of ids. The rows themselves are written by
+ * the commit. */
 static int write_calls(struct dec_model *m, struct tdb_writer *w, struct st_error *err)
 {
-    int64_t base = 0;
+    int rc = 0;
 
-    for (size_t i = 0; i < m->nthreads; i++) {
+    for (size_t i = 0; i < m->nthreads && !rc; i++) {
         struct model_thread *t = m->threads[i];
 
-        if (!t)
-            continue;
-        t->base = base;
-        for (size_t j = 0; j < t->calls.n; j++) {
-            const struct dec_call *c = &t->calls.at[j];
-            struct tdb_call row = {.id = base + (int64_t)j + 1,
-                                   .thread_id = model_thread_id(t->thread),
-                                   .symbol_id = (int64_t)c->symbol + 1,
-                                   .parent_id = c->parent ? base + c->parent : 0,
-                                   .start_ns = model_time(m, c->start),
-                                   .duration_ns = (int64_t)c->duration,
-                                   .self_ns = (int64_t)c->self,
-                                   .depth = (int32_t)c->depth,
-                                   .flags = c->flags};
-            int rc = tdb_add_call(w, &row, err);
-
-            if (rc)
-                return rc;
-        }
-        base += (int64_t)t->calls.n;
+        if (t)
+            rc = tdb_add_calls(w, model_thread_id(t->thread), m->origin, t->calls.at, t->calls.n, &t->base,
+                               err);
     }
-    return 0;
+    return rc;
 }
 
 static int write_slices(struct dec_model *m, struct tdb_writer *w, const struct dec_thread *t,

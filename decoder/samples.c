@@ -95,7 +95,7 @@ static uint64_t moment_of(const struct builder *b, uint64_t cpu)
 static void close_top(struct builder *b, uint64_t time, uint32_t flags)
 {
     struct open_call *top = &b->open.at[b->open.n - 1];
-    struct dec_call *call = &b->calls->at[top->row];
+    struct tdb_span *call = &b->calls->at[top->row];
     uint64_t cpu = cpu_at(b, time) - top->cpu_start;
 
     call->duration = time - call->start;
@@ -109,7 +109,7 @@ static void close_top(struct builder *b, uint64_t time, uint32_t flags)
 static int open_one(struct builder *b, uint64_t time, const struct dec_sample_frame *frame, uint32_t flags)
 {
     struct open_call o = {.frame = *frame, .row = b->calls->n, .cpu_start = cpu_at(b, time)};
-    struct dec_call call = {.start = time,
+    struct tdb_span call = {.start = time,
                             .symbol = frame->symbol,
                             .depth = (uint32_t)b->open.n,
                             .flags = flags | TDB_CALL_SAMPLED};

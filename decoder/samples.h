@@ -51,7 +51,7 @@ struct dec_samples_segment {
     bool born, ended; /* the thread was, at start and end: its outermost calls really began and ended there */
 };
 
-typedef ST_VEC(struct dec_call) dec_calls;
+typedef ST_VEC(struct tdb_span) dec_calls;
 
 /* Appends the segment's calls, in the order of their start, parents before their children; all have the flag
  * TDB_CALL_SAMPLED. 0, or -1 (no memory). */

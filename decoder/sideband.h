@@ -13,6 +13,8 @@
 #include "decoder/stack.h"
 #include "perfdata/reader.h"
 
+#include <pthread.h>
+
 struct dec_name {
     uint64_t time; /* since when */
 
@@ -70,6 +72,8 @@ struct dec_thread {
     size_t index; /* in dec_sideband.threads */
 
     struct dec_thread *earlier; /* that had the same tid */
+
+    bool made; /* by dec_sideband_need_thread */
 };
 
 struct dec_tid;
@@ -241,6 +245,8 @@ struct dec_sideband {
     uint64_t skipped; /* records of a type that this version does not know */
 
     struct dec_tid *tids; /* inside: the latest thread of each tid */
+
+    pthread_mutex_t lock; /* inside: who is on a ring may be asked while a thread is made */
 };
 
 /* Reads all records. Images are opened through `images`; both it and the reader must live longer than the
@@ -262,8 +268,8 @@ void dec_sideband_free(struct dec_sideband *sb);
 struct dec_thread *dec_sideband_thread(const struct dec_sideband *sb, int32_t tid, int32_t cpu,
                                        uint64_t time);
 
-/* As dec_sideband_thread, but a thread that was never heard of is made. tid -1: nobody knows; one such thread
- * a process. NULL: no memory. */
+/* As dec_sideband_thread, but a thread that was never heard of is made, which dec_sideband_where leaves out.
+ * tid -1: nobody knows; one such thread a process. NULL: no memory. */
 struct dec_thread *dec_sideband_need_thread(struct dec_sideband *sb, int32_t pid, int32_t tid, int32_t cpu,
                                             uint64_t time);
 

@@ -65,7 +65,14 @@ struct dec_thread *dec_sideband_need_thread(struct dec_sideband *sb, int32_t pid
     struct sb_context c = {.sb = sb};
     struct dec_thread *thread = dec_sideband_thread(sb, tid, cpu, time);
 
-    return thread ? thread : sb_thread(&c, pid, tid, cpu);
+    if (thread)
+        return thread;
+    pthread_mutex_lock(&sb->lock);
+    thread = sb_thread(&c, pid, tid, cpu);
+    if (thread)
+        thread->made = true;
+    pthread_mutex_unlock(&sb->lock);
+    return thread;
 }
 
 struct dec_process *sb_new_process(struct sb_context *c, int32_t pid, int32_t parent, uint64_t time)

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "decoder/event.h"
+#include "tracedb/tracedb.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,19 +52,6 @@ enum dec_pseudo {
 /* "[syscall]" and so on. */
 const char *dec_pseudo_name(enum dec_pseudo pseudo);
 
-/* A finished call. */
-struct dec_call {
-    uint64_t start, duration, self; /* in the unit of dec_event.time */
-
-    uint32_t symbol;
-
-    uint32_t parent; /* 1 + the index of the parent among all calls of this stack; 0: none */
-
-    uint32_t depth;
-
-    uint32_t flags; /* enum tdb_call_flag */
-};
-
 /* Time during which the thread was not on a CPU. */
 struct dec_offcpu {
     uint64_t start, end;
@@ -84,9 +72,9 @@ struct dec_stack_config {
      * carry it. May be NULL. */
     unsigned (*length)(void *ctx, uint64_t time, uint64_t address);
 
-    /* Takes the calls of a finished segment: n of them, sorted by start, parents before their children.
-     * Non-zero ends the decoding and is returned. */
-    int (*segment)(void *ctx, const struct dec_call *calls, size_t n, struct st_error *err);
+    /* Takes the calls of a finished segment, times in the unit of dec_event.time: n of them, sorted by start,
+     * parents before their children. Non-zero ends the decoding and is returned. */
+    int (*segment)(void *ctx, const struct tdb_span *calls, size_t n, struct st_error *err);
 
     uint32_t pseudo[DEC_PSEUDO_COUNT]; /* their symbols */
 

@@ -9,7 +9,7 @@ struct order {
 
     uint32_t *inserted;
 
-    struct dec_call *calls;
+    struct tdb_span *calls;
 
     size_t n;
 };
@@ -65,22 +65,22 @@ static uint32_t position(const struct order *o, uint32_t handle)
 
 static void put(const struct dec_stack *s, const struct order *o, const struct row *row, uint32_t at)
 {
-    struct dec_call *call = &o->calls[at];
+    struct tdb_span *call = &o->calls[at];
 
-    *call = (struct dec_call){row->start, row->duration, row->self, row->symbol, 0, 0, row->flags};
+    *call = (struct tdb_span){row->start, row->duration, row->self, row->symbol, 0, 0, row->flags};
     if (row->parent != NO_ROW)
         call->parent = (uint32_t)s->base + position(o, row->parent) + 1;
 }
 
 /* Depth, and whether an ancestor is the same function. */
-static int relate(const struct dec_stack *s, struct dec_call *calls, size_t n)
+static int relate(const struct dec_stack *s, struct tdb_span *calls, size_t n)
 {
     ST_VEC(uint32_t) path = {0};
     ST_VEC(uint32_t) active = {0}; /* by symbol: how often it is on the path */
     int rc = 0;
 
     for (size_t i = 0; i < n && !rc; i++) {
-        struct dec_call *c = &calls[i];
+        struct tdb_span *c = &calls[i];
 
         while (path.n && (uint32_t)s->base + path.at[path.n - 1] + 1 != c->parent)
             active.at[calls[path.at[--path.n]].symbol]--;

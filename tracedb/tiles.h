@@ -18,10 +18,16 @@ enum {
     TDB_TILE_CALLS = 4096, /* threads with fewer calls and spans have no tiles */
 };
 
-/* Fills the tables `summary`, `function_summary` and `tile` from `call`, `offcpu` and `slice`; the indexes
- * must be there. Takes memory by the depth of the deepest stack and the number of functions, not of calls.
- * ST_EFAIL with SQLite's message, ST_ENOMEM. */
-int tdb_build_tiles(sqlite3 *db, struct st_error *err);
+struct tdb_tree;
+struct tdb_thread; /* tracedb/bulk.h */
+
+/* Chooses the levels of a thread's tiles (none for a thread with few calls and slices). `trace_end` is the
+ * latest start of all threads. */
+void tdb_choose_levels(struct tdb_thread *t, int64_t trace_end);
+
+/* Adds the rows of the table `tile` of one thread to its tree, in the order of its key. Takes memory by the
+ * size of one level's tiles. ST_ENOMEM, and what tdb_tree_add returns. */
+int tdb_build_tiles(const struct tdb_thread *t, struct tdb_tree *tree, struct st_error *err);
 
 /* What a tile holds: a call of at least a bucket's length, or all shorter ones that began in one bucket. */
 struct tdb_block {

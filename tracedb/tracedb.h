@@ -46,23 +46,36 @@ struct tdb_writer;
  */
 int tdb_writer_open(const char *path, struct tdb_writer **writer, struct st_error *err);
 
-struct tdb_call {
-    int64_t id, thread_id, symbol_id;
+/* A call, as its thread sees it. */
+struct tdb_span {
+    uint64_t start, duration, self;
 
-    int64_t parent_id; /* 0: none (NULL) */
+    uint32_t symbol; /* id of the symbol, less one */
 
-    int64_t start_ns, duration_ns, self_ns;
+    uint32_t parent; /* 1 + the index of the parent among the thread's calls; 0: none */
 
-    int32_t depth;
+    uint32_t depth;
 
-    uint32_t flags;
+    uint32_t flags; /* enum tdb_call_flag */
 };
 
-/* Rows. Ids are given by the caller, from 1, except where the function returns one (positive; negative:
- * st_code). Strings are copied. */
-int tdb_add_call(struct tdb_writer *w, const struct tdb_call *call, struct st_error *err);
+/* The calls of a thread, sorted by start, parents before their children. Threads come in the order of their
+ * ids, each once. `origin` is taken off the starts. The array stays the caller's and must live until the
+ * commit, which writes it. Ids of calls follow each other over the threads, from 1; *before is set to the id
+ * of the last call before these. ST_EFAIL: the order; ST_ENOMEM. */
+int tdb_add_calls(struct tdb_writer *w, int64_t thread_id, uint64_t origin, const struct tdb_span *calls,
+                  size_t n, int64_t *before, struct st_error *err);
 
-/* Any other table by name: `columns` are bound in the order of the table's columns. A NULL text binds NULL.
+/* How many threads the commit may use; 1 if not said. */
+void tdb_writer_threads(struct tdb_writer *w, unsigned n);
+
+/* The commit builds no index of `call`, no tiles and no `function_summary`: a third of the bytes, for those
+ * who read all of it. */
+void tdb_writer_bare(struct tdb_writer *w, bool bare);
+
+/* Rows of other tables. Ids are given by the caller, from 1. Strings are copied. */
+
+/* A table by name: `columns` are bound in the order of the table's columns. A NULL text binds NULL.
  */
 enum tdb_type { TDB_NULL, TDB_INT, TDB_TEXT };
 struct tdb_value {
@@ -84,8 +97,8 @@ int tdb_set_meta_number(struct tdb_writer *w, const char *key, int64_t value, st
 /* The connection, for statements that complete rows at the end. */
 sqlite3 *tdb_writer_db(struct tdb_writer *w);
 
-/* Builds the indexes and the summaries (tracedb/tiles.h), syncs, renames to the name (replacing only with
- * `replace`). Frees the writer whatever happens; on error nothing stands under the name. */
+/* Writes the calls, their indexes and the summaries (tracedb/tiles.h), syncs, renames to the name (replacing
+ * only with `replace`). Frees the writer whatever happens; on error nothing stands under the name. */
 int tdb_writer_commit(struct tdb_writer *w, bool replace, struct st_error *err);
 
 /* Drops everything. NULL is allowed. */

@@ -1,5 +1,6 @@
 /* Writes a trace database beside its name; it appears whole. */
-#include "tracedb/tiles.h"
+#include "tracedb/bulk.h"
+#include "tracedb/summary.h"
 #include "tracedb/tracedb.h"
 
 #include "base/outfile.h"
@@ -31,7 +32,13 @@ struct tdb_writer {
 
     size_t ninserts;
 
-    sqlite3_stmt *call;
+    tdb_threads threads;
+
+    int64_t calls;
+
+    unsigned workers;
+
+    bool bare;
 };
 
 static int failed(struct tdb_writer *w, const char *what, struct st_error *err)
@@ -49,15 +56,24 @@ static int run(struct tdb_writer *w, const char *sql, const char *what, struct s
 }
 
 /* No journal and no syncs: nobody sees the file before it is whole, and st_outfile_commit syncs it. */
+static int open_file(struct tdb_writer *w, struct st_error *err)
+{
+    if (sqlite3_open_v2(w->file.temp, &w->db, SQLITE_OPEN_READWRITE, NULL))
+        return failed(w, "opening", err);
+    return run(w,
+               "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
+               "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -65536;",
+               "opening", err);
+}
+
 static int prepare_file(struct tdb_writer *w, struct st_error *err)
 {
     char pragmas[256];
     int rc;
 
     snprintf(pragmas, sizeof(pragmas),
-             "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
-             "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -65536;"
-             "PRAGMA application_id = %d; PRAGMA user_version = %d;",
+             "PRAGMA page_size = 4096; PRAGMA auto_vacuum = NONE; PRAGMA application_id = %d; PRAGMA "
+             "user_version = %d;",
              TDB_APPLICATION_ID, TDB_VERSION);
     rc = run(w, pragmas, "preparing the database", err);
     if (!rc)
@@ -76,8 +92,8 @@ int tdb_writer_open(const char *path, struct tdb_writer **writer, struct st_erro
         return st_nomem(err, "the database writer");
     w->file.fd = -1;
     rc = st_outfile_open(&w->file, path, err);
-    if (!rc && sqlite3_open_v2(w->file.temp, &w->db, SQLITE_OPEN_READWRITE, NULL))
-        rc = failed(w, "opening", err);
+    if (!rc)
+        rc = open_file(w, err);
     if (!rc)
         rc = prepare_file(w, err);
     if (rc) {
@@ -159,30 +175,60 @@ int tdb_add_row(struct tdb_writer *w, const char *table, const struct tdb_value 
     return step(w, statement, table, err);
 }
 
-int tdb_add_call(struct tdb_writer *w, const struct tdb_call *call, struct st_error *err)
+/* ---- calls ---- */
+
+void tdb_writer_threads(struct tdb_writer *w, unsigned n)
 {
-    sqlite3_stmt *s = w->call;
+    w->workers = n;
+}
 
-    if (!s) {
-        int rc = make_insert(w, "call", 9, &w->call, err);
+void tdb_writer_bare(struct tdb_writer *w, bool bare)
+{
+    w->bare = bare;
+}
 
-        if (rc)
-            return rc;
-        s = w->call;
-    }
-    sqlite3_bind_int64(s, 1, call->id);
-    sqlite3_bind_int64(s, 2, call->thread_id);
-    sqlite3_bind_int64(s, 3, call->symbol_id);
-    if (call->parent_id)
-        sqlite3_bind_int64(s, 4, call->parent_id);
-    else
-        sqlite3_bind_null(s, 4);
-    sqlite3_bind_int(s, 5, call->depth);
-    sqlite3_bind_int64(s, 6, call->start_ns);
-    sqlite3_bind_int64(s, 7, call->duration_ns);
-    sqlite3_bind_int64(s, 8, call->self_ns);
-    sqlite3_bind_int64(s, 9, call->flags);
-    return step(w, s, "call", err);
+static int out_of_order(struct tdb_writer *w, int64_t thread, struct st_error *err)
+{
+    return st_fail(err, ST_EFAIL, "cannot write '%s': the calls of thread %lld are out of order",
+                   w->file.path, (long long)thread);
+}
+
+static int add_thread(struct tdb_writer *w, int64_t id, struct st_error *err)
+{
+    const struct tdb_thread *last = w->threads.n ? &w->threads.at[w->threads.n - 1] : NULL;
+
+    if (last && last->id >= id)
+        return out_of_order(w, id, err);
+    if (st_vec_push(&w->threads, (struct tdb_thread){.id = id, .before = w->calls}))
+        return st_nomem(err, "the calls");
+    return 0;
+}
+
+/* Whether a call may stand behind the one before it. */
+static bool in_order(const struct tdb_span *calls, size_t i, uint64_t origin)
+{
+    return calls[i].parent <= i && calls[i].start >= (i ? calls[i - 1].start : origin);
+}
+
+int tdb_add_calls(struct tdb_writer *w, int64_t thread_id, uint64_t origin, const struct tdb_span *calls,
+                  size_t n, int64_t *before, struct st_error *err)
+{
+    struct tdb_thread *t;
+    int rc;
+
+    for (size_t i = 0; i < n; i++)
+        if (!in_order(calls, i, origin))
+            return out_of_order(w, thread_id, err);
+    rc = add_thread(w, thread_id, err);
+    if (rc)
+        return rc;
+    t = &w->threads.at[w->threads.n - 1];
+    t->origin = origin;
+    t->calls = calls;
+    t->n = n;
+    *before = w->calls;
+    w->calls += (int64_t)n;
+    return 0;
 }
 
 int tdb_set_meta_text(struct tdb_writer *w, const char *key, const char *value, struct st_error *err)
@@ -205,8 +251,31 @@ static void finalize(struct tdb_writer *w)
     for (size_t i = 0; i < w->ninserts; i++)
         sqlite3_finalize(w->inserts[i].statement);
     w->ninserts = 0;
-    sqlite3_finalize(w->call);
-    w->call = NULL;
+}
+
+static int close_db(struct tdb_writer *w, struct st_error *err)
+{
+    if (sqlite3_close(w->db))
+        return failed(w, "closing", err);
+    w->db = NULL;
+    return 0;
+}
+
+/* The trees of the calls are written while SQLite has the file closed. */
+static int write_calls(struct tdb_writer *w, struct st_error *err)
+{
+    struct tdb_roots roots;
+    int rc = tdb_find_roots(w->db, &roots, err);
+
+    if (w->bare)
+        roots.tile = 0;
+    if (!rc)
+        rc = run(w, "COMMIT", "committing", err);
+    if (!rc)
+        rc = close_db(w, err);
+    if (!rc)
+        rc = tdb_write_bulk(w->file.fd, w->file.path, &roots, &w->threads, w->workers, err);
+    return rc ? rc : open_file(w, err);
 }
 
 int tdb_writer_commit(struct tdb_writer *w, bool replace, struct st_error *err)
@@ -215,20 +284,27 @@ int tdb_writer_commit(struct tdb_writer *w, bool replace, struct st_error *err)
 
     finalize(w);
     rc = run(w, tdb_indexes_sql, "building the indexes", err);
+    if (!rc && w->bare)
+        rc = run(w, "DROP INDEX call_thread_start; DROP INDEX call_symbol; DROP INDEX call_parent",
+                 "building the indexes", err);
     if (!rc)
-        rc = tdb_build_tiles(w->db, err);
+        rc = tdb_summarize(w->db, &w->threads, w->bare, err);
+    if (!rc)
+        rc = write_calls(w, err);
     if (!rc)
         rc = run(w, "PRAGMA analysis_limit = 1000; ANALYZE", "analysing the tables", err);
     if (!rc)
-        rc = run(w, "COMMIT", "committing", err);
-    if (!rc && sqlite3_close(w->db))
-        rc = failed(w, "closing", err);
-    else if (!rc)
-        w->db = NULL;
+        rc = close_db(w, err);
     if (!rc)
         rc = st_outfile_commit(&w->file, replace, err);
     tdb_writer_abort(w);
     return rc;
+}
+
+static void free_thread(struct tdb_thread *t)
+{
+    st_vec_free(&t->offcpu);
+    st_vec_free(&t->slices);
 }
 
 void tdb_writer_abort(struct tdb_writer *w)
@@ -238,5 +314,8 @@ void tdb_writer_abort(struct tdb_writer *w)
     finalize(w);
     sqlite3_close(w->db);
     st_outfile_abort(&w->file);
+    for (size_t i = 0; i < w->threads.n; i++)
+        free_thread(&w->threads.at[i]);
+    st_vec_free(&w->threads);
     free(w);
 }

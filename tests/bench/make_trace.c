@@ -3,6 +3,7 @@
  * docs/schema.md. */
 #include "base/log.h"
 #include "base/units.h"
+#include "base/vec.h"
 #include "tracedb/tracedb.h"
 
 #include <stdio.h>
@@ -26,6 +27,12 @@ struct maker {
     int64_t calls_left, next_call, next_offcpu, next_slice;
 
     int64_t thread, on_since; /* of the thread that is being made */
+
+    int64_t before; /* id of the last call of the threads before it */
+
+    ST_VEC(struct tdb_span) calls; /* its own */
+
+    ST_VEC(struct tdb_span *) kept; /* those of all threads, until the commit */
 
     struct st_error err;
 
@@ -56,10 +63,23 @@ static void add(struct maker *m, const char *table, const struct tdb_value *valu
     add(m, table, (const struct tdb_value[]){__VA_ARGS__},                                                   \
         sizeof((const struct tdb_value[]){__VA_ARGS__}) / sizeof(struct tdb_value))
 
-static void add_call(struct maker *m, const struct tdb_call *c)
+static void add_call(struct maker *m, const struct tdb_span *c)
+{
+    if (!m->rc && st_vec_push(&m->calls, *c))
+        m->rc = st_nomem(&m->err, "the calls");
+}
+
+/* Hands the thread's calls over. */
+static void give_calls(struct maker *m)
 {
     if (!m->rc)
-        m->rc = tdb_add_call(m->w, c, &m->err);
+        m->rc = tdb_add_calls(m->w, m->thread, 0, m->calls.at, m->calls.n, &m->before, &m->err);
+    if (!m->rc && st_vec_push(&m->kept, m->calls.at))
+        m->rc = st_nomem(&m->err, "the calls");
+    if (m->rc)
+        return;
+    m->before += (int64_t)m->calls.n;
+    memset(&m->calls, 0, sizeof(m->calls));
 }
 
 static void make_names(struct maker *m)
@@ -98,8 +118,8 @@ static void make_wait(struct maker *m, int64_t parent, int depth, int64_t start,
 {
     int64_t off = duration / 10 * 8, from = start + duration / 10, id = m->next_call++;
 
-    add_call(m, &(struct tdb_call){id, m->thread, FIRST_SYSCALL, parent, start, duration, duration - off,
-                                   depth, 0});
+    add_call(m, &(struct tdb_span){(uint64_t)start, (uint64_t)duration, (uint64_t)(duration - off),
+                                   FIRST_SYSCALL - 1, (uint32_t)(parent - m->before), (uint32_t)depth, 0});
     m->calls_left--;
     if (off <= 0)
         return;
@@ -123,7 +143,8 @@ static void make_call(struct maker *m, int64_t parent, int64_t symbol, int depth
         at = starts[i] + lengths[i];
         self -= lengths[i];
     }
-    add_call(m, &(struct tdb_call){id, m->thread, symbol, parent, start, duration, self, depth, 0});
+    add_call(m, &(struct tdb_span){(uint64_t)start, (uint64_t)duration, (uint64_t)self, (uint32_t)symbol - 1,
+                                   (uint32_t)(parent - m->before), (uint32_t)depth, 0});
     m->calls_left--;
     for (int i = 0; i < n && !m->rc; i++) {
         if (lengths[i] > 200000 && draw(m) % 4 == 0)
@@ -144,6 +165,7 @@ static void make_thread(struct maker *m, int64_t thread, int64_t calls)
     m->thread = thread;
     m->on_since = 1000 * thread;
     m->calls_left = calls - 1;
+    add_call(m, &(struct tdb_span){.start = (uint64_t)m->on_since, .flags = 3});
     while (m->calls_left > 0 && !m->rc) {
         int64_t length = (int64_t)1 << within(m, 8, 21);
 
@@ -152,8 +174,11 @@ static void make_thread(struct maker *m, int64_t thread, int64_t calls)
         at += length + within(m, 10, 5000);
     }
     end_slice(m, at);
-    add_call(m, &(struct tdb_call){root, thread, 1, 0, 1000 * thread, at - 1000 * thread,
-                                   at - 1000 * thread - inside, 0, 3});
+    if (!m->rc) {
+        m->calls.at[0].duration = (uint64_t)(at - 1000 * thread);
+        m->calls.at[0].self = (uint64_t)(at - 1000 * thread - inside);
+    }
+    give_calls(m);
 }
 
 /* The longest wait of the first thread is the stall that fired, the last thread woke it; a gap a thread. */
@@ -209,5 +234,9 @@ int main(int argc, char **argv)
         tdb_writer_abort(m.w);
     else
         m.rc = tdb_writer_commit(m.w, true, &m.err);
+    for (size_t i = 0; i < m.kept.n; i++)
+        free(m.kept.at[i]);
+    st_vec_free(&m.kept);
+    st_vec_free(&m.calls);
     return m.rc ? st_log_error("make_trace", &m.err) : 0;
 }

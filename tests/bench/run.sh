@@ -1,7 +1,8 @@
 #!/bin/bash
 # One line a figure: NAME VALUE UNIT vs WHAT. What is compared runs in turns in one run; the ratios are medians of the rounds.
 # Exit 1 when a figure could not be measured or misses its goal, which its line names.
-# usage: run.sh [step_rate|trigger_cost|python|decode_speed|viewer|sample_cost|freeze]...   BUILD is the build folder
+# usage: run.sh [step_rate|trigger_cost|python|decode_speed|trace|viewer|sample_cost|freeze]...   BUILD is the build folder;
+# TRACE_DATA a perf.data with Intel PT and TRACE_IDS the build-id folder of its code: without it, `trace` is left out
 set -uo pipefail
 BUILD=$(realpath "${BUILD:-build}")
 SOURCE=$(realpath "$(dirname "$0")/../..")
@@ -89,6 +90,13 @@ figure_decode_speed() {
     done
 }
 
+# A trace of a processor's own.
+figure_trace() {
+    [ -n "${TRACE_DATA:-}" ] || { echo "# trace: set TRACE_DATA to a perf.data with Intel PT" >&2; return 0; }
+    "$SOURCE/tests/bench/decode_speed.sh" "$TRACE_DATA" ${TRACE_IDS:+"$TRACE_IDS"} &&
+        "$SOURCE/tests/bench/database_speed.sh" "$TRACE_DATA" ${TRACE_IDS:+"$TRACE_IDS"}
+}
+
 figure_viewer() {
     local failed=0
     "$SOURCE/tests/bench/viewer.sh" || failed=1
@@ -118,11 +126,11 @@ figure_freeze() {
     done
 }
 
-[ $# -gt 0 ] || set -- step_rate trigger_cost python decode_speed viewer sample_cost freeze
+[ $# -gt 0 ] || set -- step_rate trigger_cost python decode_speed trace viewer sample_cost freeze
 failed=0
 for name; do
     if ! declare -F "figure_$name" >/dev/null; then
-        echo "run.sh: no figure '$name' (step_rate, trigger_cost, python, decode_speed, viewer, sample_cost, freeze)" >&2
+        echo "run.sh: no figure '$name' (step_rate, trigger_cost, python, decode_speed, trace, viewer, sample_cost, freeze)" >&2
         exit 2
     fi
     "figure_$name" || { echo "run.sh: $name FAILED" >&2; failed=1; }

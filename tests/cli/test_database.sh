@@ -49,6 +49,18 @@ content x.1.db >first.sql
 cmp again.1.sql again.2.sql || fail "decoded twice, the databases differ"
 cmp first.sql again.1.sql || fail "arm's database is not that of decode"
 
+"$STALLTRAP" decode --bare x.1.data -o bare.db >/dev/null || fail "decode --bare ends with $?"
+bash "$SOURCE/tests/golden/check_db.sh" bare.db || fail "the bare database breaks a rule"
+[ "$(sql bare.db "SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'call'")" = 0 ] || fail "a bare database has indexes"
+[ "$(sql bare.db 'SELECT count(*) FROM tile')" = 0 ] || fail "a bare database has tiles"
+[ "$(sql bare.db 'SELECT count(*) FROM function_summary')" = 0 ] || fail "a bare database counts functions"
+for db in bare x.1; do
+    sql $db.db 'SELECT * FROM calls ORDER BY id' >$db.calls
+    "$STALLTRAP" view $db.db >$db.text || fail "view of $db ends with $?"
+done
+cmp bare.calls x.1.calls || fail "a bare database has other calls"
+[ "$(stat -c %s bare.db)" -lt "$(stat -c %s x.1.db)" ] || fail "a bare database is not smaller"
+
 hostile=$'a\e[31m\a\rb'
 cp "$(type -P true)" "$hostile"
 "$STALLTRAP" arm --source step -o h -- "./$hostile" >h.out 2>h.err || fail "arm of a hostile name ends with $?" h.err

@@ -49,7 +49,7 @@ done
 
 echo "his own process is recorded"
 
-refused 'CAP_PERFMON' --source intel-pt --kernel -p "$own"
+refused 'CAP_PERFMON\|CAP_SYS_RAWIO' --source intel-pt --kernel -p "$own"
 refused 'CAP_BPF' --source intel-pt --no-kernel -p "$own" --on 'offcpu>20ms'
 refused 'CAP_SYS_PTRACE\|CAP_PERFMON' --source intel-pt --no-kernel -p $$
 refused 'perf_event_paranoid' --source intel-pt --no-kernel -a

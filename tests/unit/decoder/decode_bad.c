@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,11 +33,13 @@
 static struct {
     bool counting, memory; /* which calls are counted: allocations, or system calls */
 
-    unsigned long calls, failing;
+    unsigned long failing;
 
-    bool failed;
+    _Atomic unsigned long calls; /* of all threads, as is what follows */
 
-    long live; /* allocations that were not freed */
+    atomic_bool failed;
+
+    atomic_long live; /* allocations that were not freed */
 } fault;
 
 static bool fails(bool memory)

@@ -114,7 +114,7 @@ static const char *call_name(uint32_t symbol)
     return symbol < NFUNCTIONS ? table[symbol].name : dec_pseudo_name(symbol - NFUNCTIONS);
 }
 
-static int segment(void *ctx, const struct dec_call *calls, size_t n, struct st_error *err)
+static int segment(void *ctx, const struct tdb_span *calls, size_t n, struct st_error *err)
 {
     static const char *const names[] = {"no-call", "no-return", "tail", "inlined", "guess", "sampled"};
 
@@ -123,7 +123,7 @@ static int segment(void *ctx, const struct dec_call *calls, size_t n, struct st_
     if (ncalls)
         say("--\n");
     for (size_t i = 0; i < n; i++) {
-        const struct dec_call *c = &calls[i];
+        const struct tdb_span *c = &calls[i];
 
         if (c->parent) { /* the parent stands before it, one level up, in the same segment */
             assert_in_range(c->parent - 1, ncalls, ncalls + i);

@@ -141,6 +141,26 @@ static void a_jump_to_itself_that_is_interrupted_is_no_mismatch(void **state)
                      "jcc 1002 1004 not\n");
 }
 
+static void an_interrupt_ends_a_round(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0xe8, 0x01, 0, 0, 0, /* 1000 call 1006 */
+                0x90, 0x90, 0xff, 0xe0);        /* 1006 nop; 1007 jmp *rax */
+    put_psb(s, 0x1000, 0);
+    for (int i = 0; i < 2; i++) {
+        put_ip(s, ppt_fup, 0x1007);
+        put_ip(s, ppt_tip, 0x1000);
+    }
+    put_ip(s, ppt_tip, 0x1006);
+    script_expect(s, "on 0 1000\n"
+                     "call 1000 1006\n"
+                     "async 1007 1000\n"
+                     "call 1000 1006\n"
+                     "async 1007 1000\n"
+                     "call 1000 1006\n"
+                     "jmp 1007 1006 ind\n");
+}
+
 static void what_emit_returns_ends_it(void **state)
 {
     struct script *s = *state;
@@ -276,6 +296,7 @@ int main(void)
         SCRIPT_TEST(an_address_where_a_bit_is_due_is_a_mismatch),
         SCRIPT_TEST(code_that_goes_round_without_trace_ends),
         SCRIPT_TEST(a_jump_to_itself_that_is_interrupted_is_no_mismatch),
+        SCRIPT_TEST(an_interrupt_ends_a_round),
         SCRIPT_TEST(what_emit_returns_ends_it),
         SCRIPT_TEST(what_where_returns_ends_it),
         SCRIPT_TEST(threads_change_while_tracing_is_off),

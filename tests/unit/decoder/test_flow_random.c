@@ -128,7 +128,7 @@ static void tip(struct model *m, enum pt_packet_type type, uint64_t ip)
     address(m, type, ip);
 }
 
-static void psb(struct model *m)
+static void psb(struct model *m, bool on)
 {
     struct pt_packet cbr = {.type = ppt_cbr};
     flush_bits(m);
@@ -138,8 +138,10 @@ static void psb(struct model *m)
     m->nreturns = 0;
     tsc(m);
     put(m->s, cbr);
-    put_mode(m->s, ptem_64bit);
-    address(m, ppt_fup, m->ip);
+    if (on) {
+        put_mode(m->s, ptem_64bit);
+        address(m, ppt_fup, m->ip);
+    }
     put_plain(m->s, ppt_psbend);
 }
 
@@ -186,6 +188,8 @@ static void off(struct model *m)
     m->now += next_random(m, 5000);
     if (next_random(m, 3) == 0)
         tsc(m);
+    if (next_random(m, 8) == 0)
+        psb(m, false);
 }
 
 /* Something comes in between two instructions: an interrupt seen or not seen, lost packets, a PSB. */
@@ -227,7 +231,7 @@ static void interrupt(struct model *m)
         happened(m, DEC_ENABLE, 0, 0, m->ip, false);
         break;
     default:
-        psb(m);
+        psb(m, true);
     }
 }
 
@@ -455,7 +459,7 @@ static void one_program(uint32_t seed)
     lay_out(&m);
     script_code_at(&s, 0, BASE, code, assemble(&m, code), "program");
     m.ip = m.blocks[0].start;
-    psb(&m);
+    psb(&m, true);
     happened(&m, DEC_ENABLE, 0, 0, m.ip, m.timing == CYCLES);
     for (int i = 0; i < STEPS; i++)
         run_block(&m);

@@ -189,6 +189,28 @@ static void time_that_passed_outside_is_not_spread_over_instructions(void **stat
     assert_int_equal(s->events.at[4].time, 9001);
 }
 
+static void the_time_of_a_psb_counts_only_where_tracing_is_on(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x0f, 0x05, 0xff, 0xe0); /* 1000 syscall; 1002 jmp *rax */
+    put_psb(s, 0x1000, 1000);
+    for (uint64_t at = 2000; at < 20000; at += 2000) {
+        put_ip(s, ppt_tip_pgd, 0);
+        put_psb(s, 0, at);
+        if (at % 4000) /* else it is told with what comes next */
+            put_tsc(s, at + 500);
+        put_ip(s, ppt_tip_pge, 0x1002);
+        put_tsc(s, at + 1000);
+        put_ip(s, ppt_tip, 0x1000);
+        put_psb(s, 0x1000, at + 1500);
+    }
+    assert_int_equal(script_run(s), 0);
+    assert_int_equal(s->counts.time_points, 1 + 9 * 3);
+    assert_int_equal(s->events.at[3].time, 2500);
+    assert_int_equal(s->events.at[7].time, 4000);
+    assert_int_equal(s->counts.last_time, 19500);
+}
+
 /* TSC packets hold 56 bits; after 347 days at 2.4 GHz that is not enough. */
 static void the_upper_bits_of_tsc_come_from_the_reference(void **state)
 {
@@ -227,6 +249,7 @@ int main(void)
         SCRIPT_TEST(cycles_never_pass_the_next_point),
         SCRIPT_TEST(cycles_are_measured_where_no_ratio_is_known),
         SCRIPT_TEST(time_that_passed_outside_is_not_spread_over_instructions),
+        SCRIPT_TEST(the_time_of_a_psb_counts_only_where_tracing_is_on),
         SCRIPT_TEST(the_upper_bits_of_tsc_come_from_the_reference),
         SCRIPT_TEST(a_trace_without_time_has_time_0),
     };

@@ -70,7 +70,7 @@ static void end(struct script *s)
 }
 
 /* The n-th call of a function; its start and end. */
-static const struct dec_call *call(const struct script *s, char function, size_t n)
+static const struct tdb_span *call(const struct script *s, char function, size_t n)
 {
     for (size_t i = 0; i < s->calls.n; i++)
         if (s->calls.at[i].symbol == (uint32_t)function && !n--)
@@ -90,7 +90,7 @@ static size_t count(const struct script *s, char function)
 
 static void lasts(const struct script *s, char function, size_t n, uint64_t from, uint64_t to)
 {
-    const struct dec_call *c = call(s, function, n);
+    const struct tdb_span *c = call(s, function, n);
 
     assert_int_equal(c->start, from);
     assert_int_equal(c->start + c->duration, to);
@@ -309,8 +309,8 @@ static void random_scripts_add_up(void **state)
             cpu -= s.offcpu[i].end - s.offcpu[i].start;
         make(&s, 1000, time + 10, false);
         for (size_t i = 0; i < s.calls.n; i++) {
-            const struct dec_call *c = &s.calls.at[i];
-            const struct dec_call *parent = c->parent ? &s.calls.at[c->parent - 1] : NULL;
+            const struct tdb_span *c = &s.calls.at[i];
+            const struct tdb_span *parent = c->parent ? &s.calls.at[c->parent - 1] : NULL;
 
             assert_true(c->start >= 1000 && c->start + c->duration <= time + 10);
             assert_true(!i || c->start >= c[-1].start);

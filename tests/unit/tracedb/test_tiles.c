@@ -17,30 +17,28 @@ static char path[] = "/tmp/tdb-tiles-XXXXXX";
 
 /* Calls of thread 1, depth 0 and 1: lengths from 0 ns to some us, a call of the other depth in each, some
  * time between. */
-static int64_t add_calls(struct tdb_writer *w, int64_t thread, int64_t first_id, int n)
+static struct tdb_span *add_calls(struct tdb_writer *w, int64_t thread, int n)
 {
-    int64_t id = first_id, at = 0;
+    struct tdb_span *calls = calloc((size_t)n * 2, sizeof(*calls)), *c = calls;
     struct st_error err = {0};
+    int64_t before;
+    uint64_t at = 0;
 
-    for (int i = 0; i < n; i++) {
-        int64_t length = (int64_t)1 << (i * 7 % 13), inside = length / 2;
+    assert_non_null(calls);
+    for (int i = 0; i < n; i++, c += 2) {
+        uint64_t length = i % 10 ? (uint64_t)1 << (i * 7 % 13) : 0, inside = length / 2;
 
-        if (i % 10 == 0)
-            length = 0, inside = 0;
-        assert_int_equal(
-            tdb_add_call(w, &(struct tdb_call){id, thread, 1 + i % 3, 0, at, length, length - inside, 0, 0},
-                         &err),
-            0);
-        assert_int_equal(
-            tdb_add_call(w, &(struct tdb_call){id + 1, thread, 4, id, at, inside, inside, 1, 4}, &err), 0);
-        id += 2;
-        at += length + i % 5;
+        c[0] = (struct tdb_span){at, length, length - inside, (uint32_t)i % 3, 0, 0, 0};
+        c[1] = (struct tdb_span){at, inside, inside, 3, 2 * (uint32_t)i + 1, 1, 4};
+        at += length + (uint64_t)i % 5;
     }
-    return id;
+    assert_int_equal(tdb_add_calls(w, thread, 0, calls, (size_t)n * 2, &before, &err), 0);
+    return calls;
 }
 
 static void make(int n)
 {
+    struct tdb_span *first, *second;
     struct tdb_writer *w;
     struct st_error err = {0};
 
@@ -55,13 +53,16 @@ static void make(int n)
     for (int i = 1; i <= 2; i++)
         tdb_add_row(w, "thread", (struct tdb_value[]){TDB_N(i), TDB_N(1), TDB_N(i), TDB_T("t"), TDB_0, TDB_0},
                     6, &err);
-    add_calls(w, 2, add_calls(w, 1, 1, n), 5);
+    first = add_calls(w, 1, n);
+    second = add_calls(w, 2, 5);
     for (int i = 0; i < 6; i++)
         tdb_add_row(w, "offcpu",
                     (struct tdb_value[]){TDB_N(i + 1), TDB_N(1), TDB_N(i * 1000), TDB_N(i * 1000 + 300),
                                          TDB_N(i % 2), TDB_0},
                     6, &err);
     assert_int_equal(tdb_writer_commit(w, true, &err), 0);
+    free(first);
+    free(second);
 }
 
 static int set_up(void **state)

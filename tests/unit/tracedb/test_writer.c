@@ -99,15 +99,16 @@ static struct tdb_writer *start(void)
 
 static void add_calls(struct tdb_writer *w)
 {
-    const struct tdb_call calls[] = {
-        {1, 1, 1, 0, 10, 100, 30, 0, TDB_CALL_NO_CALL},
-        {2, 1, 2, 1, 20, 70, 20, 1, 0},
-        {3, 1, 1, 2, 30, 50, 50, 2, TDB_CALL_RECURSIVE | TDB_CALL_TAIL},
+    static const struct tdb_span calls[] = {
+        {1010, 100, 30, 0, 0, 0, TDB_CALL_NO_CALL},
+        {1020, 70, 20, 1, 1, 1, 0},
+        {1030, 50, 50, 0, 2, 2, TDB_CALL_RECURSIVE | TDB_CALL_TAIL},
     };
     struct st_error err = {0};
+    int64_t before = -1;
 
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(tdb_add_call(w, &calls[i], &err), 0);
+    assert_int_equal(tdb_add_calls(w, 1, 1000, calls, 3, &before, &err), 0);
+    assert_int_equal(before, 0);
 }
 
 static sqlite3 *open_it(void)
@@ -185,14 +186,19 @@ static void the_database_is_read_only(void **state)
 
 static void indexes_serve_the_viewer(void **state)
 {
+    struct tdb_span calls[1000];
+    int64_t before = 0;
     struct tdb_writer *w = start();
     struct st_error err = {0};
     sqlite3_stmt *s;
     sqlite3 *db;
 
     (void)state;
-    for (int64_t i = 1; i <= 10000; i++)
-        assert_int_equal(tdb_add_call(w, &(struct tdb_call){i, 1 + i % 10, 1, 0, i, 1, 1, 0, 0}, &err), 0);
+    for (uint32_t i = 0; i < 1000; i++)
+        calls[i] = (struct tdb_span){i, 1, 1, 0, 0, 0, 0};
+    for (int64_t thread = 1; thread <= 10; thread++)
+        assert_int_equal(tdb_add_calls(w, thread, 0, calls, 1000, &before, &err), 0);
+    assert_int_equal(before, 9000);
     assert_int_equal(tdb_writer_commit(w, false, &err), 0);
     db = open_it();
     assert_int_equal(
@@ -263,23 +269,42 @@ static void a_full_disk_leaves_nothing(void **state)
     struct rlimit was, small = {256 * 1024, RLIM_INFINITY};
     struct tdb_writer *w = start();
     struct st_error err = {0};
-    struct tdb_call call = {1, 1, 1, 0, 0, 1, 1, 0, 0};
-    int rc = 0;
+    struct tdb_span *calls = calloc(100000, sizeof(*calls));
+    int64_t before;
+    int rc;
 
     (void)state;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-    for (; call.id < 100000 && !rc; call.id++)
-        rc = tdb_add_call(w, &call, &err);
-    if (!rc)
-        rc = tdb_writer_commit(w, false, &err);
-    else
-        tdb_writer_abort(w);
+    assert_non_null(calls);
+    assert_int_equal(tdb_add_calls(w, 1, 0, calls, 100000, &before, &err), 0);
+    rc = tdb_writer_commit(w, false, &err);
+    free(calls);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
     assert_int_equal(rc, ST_EFAIL);
     assert_non_null(strstr(err.text, path));
     assert_int_equal(files(), 0);
+}
+
+static void calls_out_of_order_are_refused(void **state)
+{
+    static const struct tdb_span late[] = {{20, 5, 5, 0, 0, 0, 0}, {10, 5, 5, 0, 0, 0, 0}};
+    static const struct tdb_span own_parent[] = {{20, 5, 5, 0, 1, 0, 0}};
+    static const struct tdb_span early[] = {{20, 5, 5, 0, 0, 0, 0}};
+    struct tdb_writer *w = start();
+    struct st_error err = {0};
+    int64_t before;
+
+    (void)state;
+    assert_int_equal(tdb_add_calls(w, 1, 0, late, 2, &before, &err), ST_EFAIL);
+    assert_non_null(strstr(err.text, "thread 1"));
+    assert_int_equal(tdb_add_calls(w, 1, 0, own_parent, 1, &before, &err), ST_EFAIL);
+    assert_int_equal(tdb_add_calls(w, 1, 21, early, 1, &before, &err), ST_EFAIL);
+    assert_int_equal(tdb_add_calls(w, 2, 20, early, 1, &before, &err), 0);
+    assert_int_equal(tdb_add_calls(w, 2, 20, early, 1, &before, &err), ST_EFAIL);
+    assert_int_equal(tdb_add_calls(w, 1, 20, early, 1, &before, &err), ST_EFAIL);
+    assert_int_equal(tdb_writer_commit(w, false, &err), 0);
 }
 
 int main(void)
@@ -291,6 +316,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(nothing_is_there_before_the_commit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_there_stays_unless_replaced, set_up, tear_down),
         cmocka_unit_test_setup_teardown(errors_carry_what_sqlite_says, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(calls_out_of_order_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_disk_leaves_nothing, set_up, tear_down),
     };
 

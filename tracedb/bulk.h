@@ -1,0 +1,48 @@
+/* The calls of a trace as they go into the file: the table, its indexes and the tiles, each a B-tree of its
+ * own, several at once. */
+#ifndef ST_TRACEDB_BULK_H
+#define ST_TRACEDB_BULK_H
+
+#include "tracedb/tracedb.h"
+
+#include "base/vec.h"
+
+/* A stretch of time of a thread that is no call: off the CPU, or on one. */
+struct tdb_stretch {
+    int64_t start, end, id;
+
+    uint32_t flags;
+};
+
+/* What is written of one thread. */
+struct tdb_thread {
+    int64_t id;
+
+    uint64_t origin; /* taken off the starts of its calls */
+
+    const struct tdb_span *calls;
+
+    size_t n;
+
+    int64_t before; /* id of the last call of the threads before */
+
+    ST_VEC(struct tdb_stretch) offcpu;
+
+    ST_VEC(struct tdb_stretch) slices;
+
+    int first_level, levels; /* of its tiles; levels 0: none */
+};
+
+/* Sorted by id. */
+typedef ST_VEC(struct tdb_thread) tdb_threads;
+
+/* The roots of the trees, from sqlite_schema. 0: the tree is not written. */
+struct tdb_roots {
+    uint32_t call, thread_start, symbol, parent, tile;
+};
+
+/* Writes into the file that no connection has open. ST_EFAIL, ST_ENOMEM. */
+int tdb_write_bulk(int fd, const char *path, const struct tdb_roots *roots, const tdb_threads *threads,
+                   unsigned workers, struct st_error *err);
+
+#endif
