@@ -33,7 +33,7 @@ sleep 0.5
 kill -INT "$arm"
 wait_arm
 is "exit status" 0 $status
-[ "$("$STALLTRAP" query n.1.db 'SELECT count(*) FROM mark' --format csv | tail -1)" -ge 2 ] || fail "no marks"
+[ "$("$STALLTRAP" query n.1.db "SELECT count(*) FROM mark WHERE name LIKE 'tracepoint:%'" --format csv | tail -1)" -ge 2 ] || fail "no marks"
 is "stalls" 0 "$("$STALLTRAP" query n.1.db 'SELECT count(*) FROM stalls' --format csv | tail -1)"
 
 run "what is no mark"
