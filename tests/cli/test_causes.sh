@@ -102,7 +102,7 @@ if group cpu; then
     if [ -e "$group/cpu.cfs_quota_us" ]; then echo 20000 >"$group/cpu.cfs_quota_us"; else echo "20000 100000" >"$group/cpu.max"; fi
     # A thread that something else preempts before its group is throttled cannot be told: on a busy machine most are.
     snapshots=9 has "$ready" 'cgroup CPU throttling: .* may use 20\.0 ms of CPU time every 100 ms' compute
-    if [ -e "$group/cpu.cfs_quota_us" ]; then echo 190000 >"$group/cpu.cfs_quota_us"; else echo "190000 100000" >"$group/cpu.max"; fi
+    if [ -e "$group/cpu.cfs_quota_us" ]; then echo 400000 >"$group/cpu.cfs_quota_us"; else echo "400000 100000" >"$group/cpu.max"; fi
     nearly "$ready" 'cgroup' hog
 else
     echo "this machine has no cpu controller: throttling is not tried"
