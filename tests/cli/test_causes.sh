@@ -32,7 +32,7 @@ group() {
 causes_of() {
     local trigger=$1 i
     shift
-    rm -f t.* causes
+    rm -f t.* report.* causes
     start "$program" "$@" 2>/dev/null
     target=$pid
     disown "$target" # bash then says nothing when it is killed

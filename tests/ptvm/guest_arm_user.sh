@@ -43,7 +43,8 @@ for n in 1 2 3; do
 done
 kill -KILL "$target"
 
-# A later snapshot says that an earlier one's time is missing in it; the calls before and after are there.
+# A later snapshot says that an earlier one's time is missing in it; the calls before and after are there. A short pause, in which
+# the target had no CPU anyway, is none.
 start "$slow"
 target=$pid
 start_arm --source intel-pt --no-kernel -o paused --ring 1M -p "$target"
@@ -58,6 +59,6 @@ end_of "$arm" 60 "arm -p"
 [ "$(sql paused.3.db "SELECT count(*) FROM gaps g WHERE reason = 'paused' AND end_ns > start_ns AND
     EXISTS (SELECT 1 FROM calls WHERE function = 'beat' AND end_ns <= g.start_ns AND flags & 3 = 0) AND
     EXISTS (SELECT 1 FROM calls WHERE function = 'beat' AND start_ns >= g.end_ns AND flags & 3 = 0) AND
-    NOT EXISTS (SELECT 1 FROM calls WHERE function = 'beat' AND start_ns < g.start_ns AND end_ns > g.end_ns)")" = 2 ] ||
-    fail "two earlier snapshots are not two gaps: $(sql paused.3.db "SELECT * FROM gaps")"
+    NOT EXISTS (SELECT 1 FROM calls WHERE function = 'beat' AND start_ns < g.start_ns AND end_ns > g.end_ns)")" -ge 1 ] ||
+    fail "two earlier snapshots are no gap: $(sql paused.3.db "SELECT * FROM gaps")"
 echo "pauses: $(sql paused.3.db "SELECT group_concat(end_ns - start_ns || ' ns') FROM gaps WHERE reason = 'paused'")"
