@@ -154,7 +154,7 @@ static bool run_ending(struct arm *arm, size_t from, size_t to)
     struct st_error err = {0};
     struct rec_action_run run = {.loop = arm->loop,
                                  .option = "--at-end",
-                                 .list = arm->options.at_end.each.at + from,
+                                 .list = from < to ? arm->options.at_end.each.at + from : NULL,
                                  .n = to - from,
                                  .env = {arm->last_data, arm->last_db, "end"},
                                  .done = ending_done,

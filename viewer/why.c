@@ -62,6 +62,14 @@ struct stall {
     bool ongoing;
 };
 
+/* The times are another program's: a sum past the last one is the last one. */
+static int64_t later(int64_t time, int64_t by)
+{
+    int64_t sum;
+
+    return __builtin_add_overflow(time, by, &sum) ? by < 0 ? INT64_MIN : INT64_MAX : sum;
+}
+
 static void print_head(sqlite3_stmt *stmt, FILE *out, struct stall *s)
 {
     char a[512], b[512], length[32], threshold[32];
@@ -75,8 +83,8 @@ static void print_head(sqlite3_stmt *stmt, FILE *out, struct stall *s)
                         .waker_stack = sqlite3_column_int64(stmt, 14),
                         .waker_thread = sqlite3_column_int64(stmt, 15),
                         .wake = sqlite3_column_int64(stmt, 16)};
-    s->end = s->ongoing ? s->start + s->duration : sqlite3_column_int64(stmt, 2);
-    s->middle = s->start + s->duration / 2;
+    s->end = s->ongoing ? later(s->start, s->duration) : sqlite3_column_int64(stmt, 2);
+    s->middle = later(s->start, s->duration / 2);
     fprintf(out, "%s\n", safe_column(stmt, 4, a, sizeof(a)));
     if (sqlite3_column_int64(stmt, 6))
         fprintf(out, "  trigger   %s (threshold %s)\n", safe_column(stmt, 5, a, sizeof(a)),
