@@ -20,10 +20,10 @@ deps:
 test-deps:
 	@tools/deps.sh build test
 
-# All but what tries the PT machine itself: `make ptvm-test` runs that too. What fails is tried once more, and both are printed: many
-# tests measure time, on machines that others use too.
+# All but what runs in the PT machine. What fails is tried once more, and both are printed: many tests measure time, on machines that
+# others use too.
 test: test-deps all sanitize
-	ctest --test-dir $(BUILD) -LE machine -j $(JOBS) --output-on-failure --repeat until-pass:2 --timeout 600 $(CTEST_ARGS)
+	ctest --test-dir $(BUILD) -LE 'ptvm|machine' -j $(JOBS) --output-on-failure --repeat until-pass:2 --timeout 600 $(CTEST_ARGS)
 
 # The unit and golden tests once more with AddressSanitizer and UndefinedBehaviorSanitizer, and the fuzz targets, built by clang.
 sanitize: $(BUILD)/sanitize/build.ninja
@@ -48,10 +48,9 @@ fuzz: $(BUILD)/sanitize/build.ninja
 	cmake --build $(BUILD)/sanitize -j $(JOBS) --target fuzzers
 	@BUILD=$(BUILD) tests/fuzz/run.sh $(ONLY)
 
-# PTVM_LABEL=machine: only what `make test` leaves.
-PTVM_LABEL ?= ptvm
+# In an emulated computer with Intel PT: the recorder and the decoder on the real driver, and that computer itself.
 ptvm-test: test-deps all
-	ctest --test-dir $(BUILD) --output-on-failure --repeat until-pass:2 -L '^$(PTVM_LABEL)$$'
+	ctest --test-dir $(BUILD) --output-on-failure --repeat until-pass:2 -L '^ptvm$$'
 
 # Of our own recorder in the PT machine, what takes half an hour.
 ptvm-long: test-deps all
