@@ -110,6 +110,18 @@ start_forwarder() { # OPTION...
     wait_for 30 at_least 1 '^open ' forwarder.log || fail "the forwarder does not forward" forwarder.log forwarder.err
 }
 
+# Some machines' kernels record nothing in the context of one or the other idle task: what a timer wakes there has no waking in
+# anyone's trace. There a thread that yields to all others keeps the processor from being idle.
+keep_unseen_cpus_awake() {
+    local cpu
+    for cpu in $(seq 0 $(($(nproc) - 1))); do
+        perf record -q -o idle.data -C "$cpu" -e sched:sched_switch -- \
+            taskset -c "$cpu" bash -c 'for n in 1 2 3 4 5; do sleep 0.02; done' >/dev/null 2>&1
+        perf script -i idle.data -F comm 2>/dev/null | grep -q swapper ||
+            start chrt -i 0 taskset -c "$cpu" bash -c 'while :; do :; done'
+    done
+}
+
 sql() { # DB SQL: one value, through our own query
     "$STALLTRAP" query "$1" "$2" --format csv | tail -n +2
 }

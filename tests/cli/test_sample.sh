@@ -14,6 +14,7 @@ same_as_perf() { # SNAPSHOT
     [ "$(wc -l <ours)" -gt "$2" ] || fail "$1: $(wc -l <ours) samples, expected more"
 }
 
+keep_unseen_cpus_awake
 start_forwarder --load-connections 2 --load-rate 4000000 --stall lock:40:1000
 start_arm --source $source -p $forwarder --on 'offcpu>20ms' --timeout 60s -o x
 kill -USR1 $forwarder

@@ -18,7 +18,7 @@ check_stall() { # DB SYSCALL STATE KERNEL USER WAKER
     [ "$(sql "$1" "SELECT c.function FROM offcpu o JOIN calls c ON c.id = o.call_id, ($of) s WHERE o.thread_id = s.thread_id
         AND o.start_ns <= s.start_ns + 100000 AND o.end_ns > s.start_ns + s.duration_ns / 2")" = __schedule ] || fail "$1: the wait is in no call" frames
     sql "$1" "SELECT m.name, m.detail FROM mark m, ($of) s WHERE m.thread_id = s.thread_id
-        AND m.time_ns BETWEEN s.start_ns - 100000 AND s.start_ns + s.duration_ns + 100000 ORDER BY m.time_ns" >marks
+        AND m.time_ns BETWEEN s.start_ns - 100000 AND s.start_ns + s.duration_ns + 5000000 ORDER BY m.time_ns" >marks
     grep -qx "offcpu,$3 in $2" marks || fail "$1: no mark of how it went off its CPU" marks arm.out
     grep -qxE "woken,\"?by $6.*" marks || fail "$1: no mark of who woke it" marks arm.out
     sql "$1" "SELECT waker FROM ($of)" | grep -qE "$6" || fail "$1: the trigger tells of another waker" arm.out
@@ -33,6 +33,7 @@ trap_of() { # NAME PID TRIGGER
     [ $status -eq 0 ] || fail "$1: arm ends with $status" arm.out arm.err
 }
 
+keep_unseen_cpus_awake
 mkfifo log
 start python3 "$peers" drain log >drain.out
 wait_for 20 grep -q ready drain.out || fail "nobody reads the log"
@@ -66,10 +67,13 @@ trap_of nginx "$(pgrep -P "$nginx")" 'offcpu>20ms'
 check_stall nginx.1.db write sleeping '(anon_)?pipe_write' 'ngx_http_log_request|ngx_process_events_and_timers' 'thread [0-9]+ "+log-reader'
 kill "$nginx"
 
-# The wait for the slow server is one in epoll_wait, for work: it counts only with idle=yes.
+# The wait for the slow server is one in epoll_wait, for work: it counts only with idle=yes. A second thread would wait for nothing.
+# What ends it is the answer, or a time of haproxy's own.
 start python3 "$peers" slow slow.port
 wait_for 20 test -s slow.port || fail "the slow server is not there"
 cat >haproxy.cfg <<END
+global
+    nbthread 1
 defaults
     mode http
     timeout connect 5s
@@ -85,4 +89,4 @@ haproxy=$pid
 wait_for 20 listens "$in" || fail "haproxy does not listen" haproxy.err
 start python3 "$peers" load "$in"
 trap_of haproxy "$haproxy" 'offcpu>20ms,idle=yes'
-check_stall haproxy.1.db epoll_wait sleeping 'ep_poll|do_epoll_wait' 'run_poll_loop' 'softirq NET_RX'
+check_stall haproxy.1.db epoll_wait sleeping 'ep_poll|do_epoll_wait' 'run_poll_loop' '(softirq NET_RX|irq [0-9]+|an interrupt)'
