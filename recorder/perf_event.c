@@ -2,6 +2,7 @@
 #include "recorder/perf_event.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -76,4 +77,11 @@ int rec_perf_id(int fd, uint64_t *id, struct st_error *err)
     if (ioctl(fd, PERF_EVENT_IOC_ID, id))
         return st_fail_errno(err, ST_EFAIL, "cannot read a perf event's id");
     return 0;
+}
+
+bool rec_perf_ended(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    return poll(&p, 1, 0) == 1 && p.revents & POLLHUP;
 }

@@ -5,6 +5,7 @@
 #include "base/error.h"
 
 #include <linux/perf_event.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -30,6 +31,10 @@ int rec_perf_refused(const char *what, struct st_error *err);
 
 /* The kernel's id of an opened event (PERF_EVENT_IOC_ID). 0, or ST_EFAIL. */
 int rec_perf_id(int fd, uint64_t *id, struct st_error *err);
+
+/* Whether the thread that an event was opened for has ended: the kernel says so in poll
+ * (kernel/events/core.c, perf_poll). */
+bool rec_perf_ended(int fd);
 
 /* /proc/sys/kernel/perf_event_paranoid, or -2 where it cannot be read. */
 int rec_perf_paranoid(void);

@@ -5,9 +5,9 @@
 #include "base/units.h"
 #include "recorder/cpus.h"
 #include "recorder/intel_pt/state.h"
+#include "recorder/perf_event.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -223,14 +223,6 @@ int pt_attach(struct rec_source *s, const struct rec_source_config *config, stru
 /* ------------------------------------------------------------------ */
 /* Threads that are born while armed                                   */
 
-/* The kernel says so of an event whose thread has ended (perf_poll). */
-static bool has_ended(const struct pt_event *e)
-{
-    struct pollfd p = {.fd = e->fd, .events = POLLIN};
-
-    return poll(&p, 1, 0) == 1 && p.revents & POLLHUP;
-}
-
 static void drop(struct rec_source *s, size_t event)
 {
     size_t ring = s->events.at[event].ring;
@@ -251,9 +243,9 @@ static size_t drop_ended(struct rec_source *s, size_t most)
     size_t ended = 0, dropped = 0;
 
     for (size_t i = 0; i < s->events.n; i++)
-        ended += has_ended(&s->events.at[i]);
+        ended += rec_perf_ended(s->events.at[i].fd);
     for (size_t i = 0; ended > most && i < s->events.n;)
-        if (has_ended(&s->events.at[i])) {
+        if (rec_perf_ended(s->events.at[i].fd)) {
             drop(s, i);
             ended--;
             dropped++;

@@ -2,10 +2,10 @@
  * history, however busy its siblings are, but a thread that is born later gets it a moment late; and an event
  * that children inherit has one ring a CPU at the least. */
 #include "base/log.h"
+#include "recorder/perf_event.h"
 #include "recorder/sample/state.h"
 #include "recorder/target_threads.h"
 
-#include <poll.h>
 #include <string.h>
 
 /* The ring of the CPU, which an earlier event has mapped. */
@@ -134,14 +134,6 @@ int smp_attach(struct rec_source *s, const struct rec_source_config *config, str
 /* ------------------------------------------------------------------ */
 /* Threads that are born while armed                                   */
 
-/* The kernel says so of an event whose thread has ended (perf_poll). */
-static bool has_ended(const struct smp_event *e)
-{
-    struct pollfd p = {.fd = e->fd[SMP_SAMPLES], .events = POLLIN};
-
-    return poll(&p, 1, 0) == 1 && p.revents & POLLHUP;
-}
-
 static void drop(struct rec_source *s, size_t event)
 {
     size_t ring = s->events.at[event].ring;
@@ -162,9 +154,9 @@ static size_t drop_ended(struct rec_source *s, size_t most)
     size_t ended = 0, dropped = 0;
 
     for (size_t i = 0; i < s->events.n; i++)
-        ended += has_ended(&s->events.at[i]);
+        ended += rec_perf_ended(s->events.at[i].fd[SMP_SAMPLES]);
     for (size_t i = 0; ended > most && i < s->events.n;)
-        if (has_ended(&s->events.at[i])) {
+        if (rec_perf_ended(s->events.at[i].fd[SMP_SAMPLES])) {
             drop(s, i);
             ended--;
             dropped++;
