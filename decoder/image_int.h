@@ -13,6 +13,7 @@ enum {
 };
 
 struct image_symbols; /* symbols.c */
+struct image_lines;   /* lines.c */
 
 /* struct dec_image as the store keeps it: the public part comes first. */
 struct image_file {
@@ -31,6 +32,8 @@ struct image_file {
     uint8_t *_Atomic *chunks; /* of the file, NULL where not read yet */
 
     struct image_symbols *symbols; /* NULL until the first lookup */
+
+    struct image_lines *lines; /* likewise */
 
     struct dec_symbol whole; /* the placeholder where nothing better is known; its name follows */
 
@@ -90,5 +93,8 @@ char *image_hex(const uint8_t *id, size_t size, char *buf);
 
 /* Frees what symbols.c keeps. NULL is allowed. */
 void image_symbols_free(struct image_symbols *symbols);
+
+/* Frees what lines.c keeps. NULL is allowed. */
+void image_lines_free(struct image_lines *lines);
 
 #endif
