@@ -35,7 +35,6 @@ static void free_file(struct image_file *file)
     if (!file)
         return;
     image_symbols_free(file->symbols);
-    image_lines_free(file->lines);
     if (file->chunks) {
         for (uint64_t i = 0; i * IMAGE_CHUNK < file->pub.size; i++)
             free(file->chunks[i]);

@@ -33,7 +33,9 @@ struct image_file {
 
     struct image_symbols *symbols; /* NULL until the first lookup */
 
-    struct image_lines *lines; /* likewise */
+    struct image_lines *lines; /* of the process that reads them */
+
+    bool no_lines; /* it has no line tables */
 
     struct dec_symbol whole; /* the placeholder where nothing better is known; its name follows */
 
@@ -93,8 +95,5 @@ char *image_hex(const uint8_t *id, size_t size, char *buf);
 
 /* Frees what symbols.c keeps. NULL is allowed. */
 void image_symbols_free(struct image_symbols *symbols);
-
-/* Frees what lines.c keeps. NULL is allowed. */
-void image_lines_free(struct image_lines *lines);
 
 #endif

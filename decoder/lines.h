@@ -5,16 +5,21 @@
 
 #include "decoder/image.h"
 
-struct dec_line {
-    const char *file; /* as the compiler was told, behind its folder where it is relative; owned by the image.
-                         May hold any byte: base/safetext.h */
+struct dec_line_query {
+    struct dec_image *image; /* NULL: there is no answer */
 
-    int line;
+    uint64_t address; /* symbols.h says in which addresses */
 };
 
-/* The line that the code at an address of the image (symbols.h says in which addresses) was made from. The
- * tables are opened at the first call and read a compilation unit at a time. False: not known; files without
- * DWARF, broken tables and a lack of memory are no errors. */
-bool dec_image_line(struct dec_image *image, uint64_t address, struct dec_line *line);
+/* The line that the code at the address of query number `query` was made from. file: as the compiler was
+ * told, behind its folder where it is relative; it may hold any byte (base/safetext.h) and lives for the
+ * call. Non-zero ends it. */
+typedef int dec_line_fn(void *ctx, size_t query, const char *file, int line);
+
+/* Tells of each query that has an answer, in their order. Where any of the images has line tables, a child
+ * process reads them, a compilation unit at a time: libdw ends the process when memory runs out, and tables
+ * that are damaged on purpose may do worse. Whatever ends the child (it has half a minute), the lines that
+ * are not told of are unknown. Returns 0 or what fn returned. Not for processes with other threads. */
+int dec_lines(const struct dec_line_query *queries, size_t n, dec_line_fn *fn, void *ctx);
 
 #endif

@@ -150,19 +150,37 @@ static int write_symbols(struct dec_model *m, struct tdb_writer *w, struct st_er
     return rc;
 }
 
+struct line_writer {
+    struct tdb_writer *w;
+
+    struct st_error *err;
+};
+
+static int write_line(void *ctx, size_t symbol, const char *file, int line)
+{
+    struct line_writer *l = ctx;
+
+    return tdb_add_row(l->w, "source", (struct tdb_value[]){TDB_N(symbol + 1), TDB_T(file), TDB_N(line)}, 3,
+                       l->err);
+}
+
 /* Where each function begins in the source, as far as debug information tells. */
 static int write_lines(struct dec_model *m, struct tdb_writer *w, struct st_error *err)
 {
-    int rc = 0;
+    struct line_writer writer = {w, err};
+    size_t n = dec_symbols_count(m->symbols);
+    struct dec_line_query *queries = calloc(n + 1, sizeof(*queries));
+    int rc;
 
-    for (size_t i = 0; i < dec_symbols_count(m->symbols) && !rc; i++) {
+    if (!queries)
+        return st_nomem(err, "the source lines");
+    for (size_t i = 0; i < n; i++) {
         const struct dec_symbol_row *row = dec_symbols_at(m->symbols, i);
-        struct dec_line line;
 
-        if (row->image && dec_image_line(row->image, row->address, &line))
-            rc = tdb_add_row(w, "source",
-                             (struct tdb_value[]){TDB_N(i + 1), TDB_T(line.file), TDB_N(line.line)}, 3, err);
+        queries[i] = (struct dec_line_query){row->image, row->address};
     }
+    rc = dec_lines(queries, n, write_line, &writer);
+    free(queries);
     return rc;
 }
 
