@@ -245,7 +245,8 @@ static int write_database(struct job *j, struct dec_model *model, struct st_erro
     struct dec_provenance from = {.reader = j->reader,
                                   .snapshot = j->reader ? j->options->input : j->options->raw.traces.at[0],
                                   .flow = &j->counts,
-                                  .seconds = seconds_since(&j->begun)};
+                                  .seconds = seconds_since(&j->begun),
+                                  .lines = !j->options->bare};
     struct tdb_writer *w;
     int rc = tdb_writer_open(j->options->output, &w, err);
 

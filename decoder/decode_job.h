@@ -14,7 +14,7 @@ struct decode_options {
 
     bool replace; /* an output that is there */
 
-    bool bare; /* the database's tables alone: no index of calls, no tiles */
+    bool bare; /* the database's tables alone: no index of calls, no tiles, no source lines */
 
     bool stats; /* to stdout */
 

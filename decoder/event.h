@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,6 +43,11 @@ enum dec_event_flag {
  * known). from + length is the address a call returns to. */
 #define DEC_LENGTH(flags) ((unsigned)(flags) >> DEC_LENGTH_SHIFT & 15)
 
+/* Of `arg`: its lower and its upper half. Cycles come from CYC packets (SDM, "Cycle-Accurate Mode"), those
+ * during which tracing was off left out; between two packets they are spread over the instructions. */
+#define DEC_INSTRUCTIONS(arg) ((uint64_t)(arg)&0xffffffffu)
+#define DEC_CYCLES(arg)       ((uint64_t)(arg) >> 32)
+
 /* Why something is missing; the words that `gap.reason` shows are in dec_gap_name(). */
 enum dec_gap {
     DEC_GAP_OVERFLOW = 1, /* the CPU or the kernel lost packets */
@@ -69,8 +75,8 @@ struct dec_event {
 
     uint64_t to;
 
-    uint64_t arg; /* DEC_GAP: reason; DEC_PTWRITE: payload; branches: instructions since the event before,
-                     this one included */
+    uint64_t arg; /* DEC_GAP: reason; DEC_PTWRITE: payload; others: instructions since the event before, this
+                     one included, and core clock cycles: DEC_INSTRUCTIONS, DEC_CYCLES */
 
     uint16_t kind;
 
@@ -78,6 +84,24 @@ struct dec_event {
 
     int32_t cpu; /* -1: unknown */
 };
+
+/* Whether an event of that kind has counts in `arg`. */
+static inline bool dec_has_counts(unsigned kind)
+{
+    return kind != DEC_PTWRITE && kind != DEC_GAP;
+}
+
+/* Adds counts to others, both as `arg` has them. False: they do not fit, and nothing was added. */
+static inline bool dec_add_counts(uint64_t *arg, uint64_t more)
+{
+    uint64_t instructions = DEC_INSTRUCTIONS(*arg) + DEC_INSTRUCTIONS(more);
+    uint64_t cycles = DEC_CYCLES(*arg) + DEC_CYCLES(more);
+
+    if ((instructions | cycles) > UINT32_MAX)
+        return false;
+    *arg = cycles << 32 | instructions;
+    return true;
+}
 
 /* What a piece of the stream belongs to. */
 struct dec_stream_info {

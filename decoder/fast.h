@@ -209,7 +209,7 @@ enum trail_tag {
     TRAIL_BRANCH, /* node << 1 | side: a direct branch, or the end of a run */
     TRAIL_TO,     /* node; address: an indirect branch */
     TRAIL_LEAVE,  /* node; address: a branch with which tracing ended */
-    TRAIL_POINT,  /* enum trail_point; time */
+    TRAIL_POINT,  /* enum trail_point; time, cycles */
     TRAIL_RAN,    /* instructions */
     TRAIL_ASYNC,  /* from, to */
     TRAIL_ENABLE, /* flags; address */

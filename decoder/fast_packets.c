@@ -48,7 +48,8 @@ static bool point(struct fast *f, unsigned kind)
         s->now = ns;
     if (first)
         f->first_time = ns;
-    if (fast_trailing(f) && !fast_word_ip(f, TRAIL_POINT, kind | (t->fresh ? POINT_EXACT : 0), ns))
+    if (fast_trailing(f) && (!fast_word_ip(f, TRAIL_POINT, kind | (t->fresh ? POINT_EXACT : 0), ns) ||
+                             st_vec_push(&f->trail, (uint32_t)t->counted)))
         return false;
     s->ask_due |= s->now >= s->where.until;
     if (s->now >= s->worlds_until && !fast_worlds(f))
@@ -68,9 +69,11 @@ static bool ask(struct fast *f)
 static bool on_cyc(struct fast *f, const uint8_t *p, size_t size)
 {
     struct flow_times *t = &f->s.times;
+    uint64_t cycles = packet_cyc(p, size);
+    t->counted += cycles;
     if (!t->base.known)
         return true;
-    t->cycles += packet_cyc(p, size);
+    t->cycles += cycles;
     t->fresh = true;
     t->serial++;
     return t->config->nom_freq || t->bounded || times_settle(t, f->p, f->end);

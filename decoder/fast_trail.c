@@ -28,6 +28,8 @@ struct teller {
 
     uint64_t point, point_before;
 
+    uint32_t cycles, cycles_before;
+
     bool exact, exact_before;
 };
 
@@ -36,30 +38,33 @@ static uint64_t address(const uint32_t *word)
     return word[1] | (uint64_t)word[2] << 32;
 }
 
-static void give(struct walk *w, uint64_t ns, bool exact)
+static void give(struct walk *w, uint64_t ns, bool exact, uint32_t cycles)
 {
     if (ns > w->now || !w->out->timed)
         w->now = ns;
-    out_point(w->out, ns, exact);
+    out_point(w->out, ns, exact, cycles);
 }
 
 static void on_point(struct teller *t, uint32_t of)
 {
     uint64_t ns = address(t->word);
     bool exact = of & POINT_EXACT;
+    uint32_t cycles = t->word[3];
     switch (of & ~(uint32_t)POINT_EXACT) {
     case POINT_NOW:
-        give(t->w, ns, exact);
+        give(t->w, ns, exact, cycles);
         break;
     case POINT_BRANCH:
         t->held = true;
         t->point = ns;
         t->exact = exact;
+        t->cycles = cycles;
         break;
     default:
         t->held_before = true;
         t->point_before = ns;
         t->exact_before = exact;
+        t->cycles_before = cycles;
     }
 }
 
@@ -68,12 +73,12 @@ static void run_over(struct teller *t, const struct code_run *run)
 {
     out_ran(t->w->out, run->count);
     if (t->held_before)
-        give(t->w, t->point_before, t->exact_before);
+        give(t->w, t->point_before, t->exact_before, t->cycles_before);
     t->held_before = false;
     if (run->end != CODE_FALLS)
         out_ran(t->w->out, 1);
     if (t->held)
-        give(t->w, t->point, t->exact);
+        give(t->w, t->point, t->exact, t->cycles);
     t->held = false;
 }
 
@@ -155,6 +160,7 @@ static int tell(struct teller *t, size_t *size)
         on_leave(t, of);
         return 0;
     case TRAIL_POINT:
+        *size = 4;
         on_point(t, of);
         return 0;
     case TRAIL_RAN:

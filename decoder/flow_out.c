@@ -104,6 +104,36 @@ static void spread(struct flow_out *out, double span, double rate, double spare)
     out->first = out->n;
 }
 
+static void add_cycles(struct dec_event *event, uint64_t cycles)
+{
+    uint64_t sum = DEC_CYCLES(event->arg) + cycles;
+    if (sum > UINT32_MAX)
+        sum = UINT32_MAX;
+    event->arg = sum << 32 | DEC_INSTRUCTIONS(event->arg);
+}
+
+/* The cycles since the last point go to what waits, by the instructions before each, and the rest to the next
+ * event. The counter does not stop while tracing is off (SDM, "Cycle Counter"): such a window has no cycles.
+ */
+static void spread_cycles(struct flow_out *out, uint32_t cycles)
+{
+    uint32_t passed = out->cycles_known ? cycles - out->cycles : 0;
+    out->cycles = cycles;
+    out->cycles_known = true;
+    if (passed == 0 || has_pause(out))
+        return;
+    double rate = out->instructions ? (double)passed / (double)out->instructions : 0;
+    uint64_t given = 0;
+    for (size_t i = out->first; i < out->n; i++) {
+        uint64_t sum = (uint64_t)(rate * (double)out->at[i]);
+        if (!dec_has_counts(out->events[i].kind))
+            continue;
+        add_cycles(&out->events[i], sum - given);
+        given = sum;
+    }
+    out->cycles_left += passed > given ? passed - given : 0;
+}
+
 static void hand_on(struct flow_out *out, const char *detail)
 {
     if (out->n && out->emit && !out->rc)
@@ -131,9 +161,10 @@ static void count_point(struct dec_flow_counts *counts, uint64_t ns)
     counts->time_points++;
 }
 
-void out_point(struct flow_out *out, uint64_t ns, bool exact)
+void out_point(struct flow_out *out, uint64_t ns, bool exact, uint32_t cycles)
 {
     double spare = 0;
+    spread_cycles(out, cycles);
     if (out->timed && ns < out->point) {
         ns = out->point;
         exact = false;
@@ -159,10 +190,20 @@ static void append(struct flow_out *out, const struct dec_event *event)
 {
     out->at[out->n] = out->instructions;
     out->events[out->n++] = *event;
-    out->since_event = 0;
     out->exact = false;
     if (out->n == OUT_ROOM)
         out_flush(out, NULL);
+}
+
+/* What ran since the last event that can tell, for one that can: as its `arg`. */
+static uint64_t take_counts(struct flow_out *out, enum dec_kind kind)
+{
+    struct dec_event event = {.arg = out->since_event < UINT32_MAX ? out->since_event : UINT32_MAX};
+    if (kind != DEC_ENABLE)
+        add_cycles(&event, out->cycles_left);
+    out->since_event = 0;
+    out->cycles_left = 0;
+    return event.arg;
 }
 
 void out_event(struct flow_out *out, enum dec_kind kind, uint16_t flags, uint64_t from, uint64_t to,
@@ -170,7 +211,9 @@ void out_event(struct flow_out *out, enum dec_kind kind, uint16_t flags, uint64_
 {
     struct dec_event event = {
         .from = from, .to = to, .kind = (uint16_t)kind, .flags = flags, .cpu = out->cpu};
-    event.arg = kind == DEC_PTWRITE ? arg : out->since_event;
+    event.arg = arg;
+    if (dec_has_counts(kind))
+        event.arg = take_counts(out, kind);
     event.flags |= out->exact ? DEC_TIME_EXACT : 0;
     event.flags |= from >> 63 ? DEC_KERNEL_FROM : 0;
     event.flags |= to >> 63 ? DEC_KERNEL_TO : 0;
@@ -193,6 +236,9 @@ bool out_gap(struct flow_out *out, enum dec_gap reason, const struct dec_image *
 {
     uint64_t key = (uint64_t)(uintptr_t)image << 8 | (uint64_t)reason;
     struct dec_event event = {.arg = reason, .kind = DEC_GAP, .cpu = out->cpu};
+    out->cycles_known = false;
+    out->since_event = 0;
+    out->cycles_left = 0;
     if (out->idle && out->gap_key == key)
         return false;
     if (out->n == OUT_ROOM - 1)

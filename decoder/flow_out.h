@@ -42,6 +42,12 @@ struct flow_out {
 
     uint64_t since_event; /* instructions since the last event */
 
+    uint32_t cycles; /* the counter at the last point */
+
+    bool cycles_known;
+
+    uint64_t cycles_left; /* for the next event */
+
     double ns_per_instruction; /* as last seen */
 
     bool idle; /* nothing was decoded since the last gap, a DEC_ENABLE apart */
@@ -60,8 +66,9 @@ void out_free(struct flow_out *out);
 void out_who(struct flow_out *out, const struct dec_where *where);
 
 /* A packet gave the time, perf ns; exact: directly before the packet of the next event. What is held back
- * gets its times. */
-void out_point(struct flow_out *out, uint64_t ns, bool exact);
+ * gets its times. cycles: all that CYC packets told so far, modulo 2^32; it is followed from the second point
+ * behind a gap on. */
+void out_point(struct flow_out *out, uint64_t ns, bool exact, uint32_t cycles);
 
 /* n instructions ran. */
 static inline void out_ran(struct flow_out *out, uint64_t n)

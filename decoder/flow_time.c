@@ -175,6 +175,7 @@ static void set_absolute(struct flow_times *t)
 
 static void apply_cyc(struct flow_times *t, const struct pt_packet_cyc *packet)
 {
+    t->counted += packet->value;
     if (!t->base.known)
         return;
     t->cycles += packet->value;
@@ -338,6 +339,7 @@ void times_at(struct flow_times *t, uint64_t offset, struct packet_time *time)
     *time = (struct packet_time){.known = t->base.known,
                                  .exact = t->fresh,
                                  .tsc = t->tsc,
+                                 .counted = t->counted,
                                  .serial = t->serial,
                                  .tnt_bits = tnt ? t->packet.payload.tnt.bit_size : 0};
 }

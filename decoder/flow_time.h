@@ -32,6 +32,8 @@ struct packet_time {
 
     uint64_t tsc;
 
+    uint64_t counted; /* cycles of all CYC packets before it */
+
     uint64_t serial; /* which packet gave the time: equal numbers, the same one */
 
     unsigned tnt_bits; /* of a TNT packet, else 0 */
@@ -57,6 +59,8 @@ struct flow_times {
     uint64_t from; /* TSC where `cycles` began */
 
     uint64_t cycles;
+
+    uint64_t counted; /* cycles of all CYC packets of the run */
 
     double ratio; /* TSC ticks a cycle; 0: unknown */
 

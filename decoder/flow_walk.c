@@ -30,7 +30,7 @@ void walk_time(struct walk *w, const struct packet_time *time)
     uint64_t ns = dec_clock_ns(&w->options->config.clock, time->tsc);
     if (ns > w->now || !w->out->timed)
         w->now = ns;
-    out_point(w->out, ns, time->exact);
+    out_point(w->out, ns, time->exact, (uint32_t)time->counted);
 }
 
 int walk_ask(struct walk *w)

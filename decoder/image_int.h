@@ -13,6 +13,7 @@ enum {
 };
 
 struct image_symbols; /* symbols.c */
+struct image_lines;   /* lines.c */
 
 /* struct dec_image as the store keeps it: the public part comes first. */
 struct image_file {
@@ -31,6 +32,10 @@ struct image_file {
     uint8_t *_Atomic *chunks; /* of the file, NULL where not read yet */
 
     struct image_symbols *symbols; /* NULL until the first lookup */
+
+    struct image_lines *lines; /* of the process that reads them */
+
+    bool no_lines; /* it has no line tables */
 
     struct dec_symbol whole; /* the placeholder where nothing better is known; its name follows */
 

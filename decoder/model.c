@@ -33,6 +33,7 @@ static void free_thread(struct model_thread *t)
         return;
     dec_stack_close(t->stack);
     st_vec_free(&t->calls);
+    st_vec_free(&t->work);
     free(t);
 }
 
@@ -73,11 +74,26 @@ static unsigned length_at(void *ctx, uint64_t time, uint64_t address)
     return dec_length_at(t->model->lengths, t->thread->process->space, time, address);
 }
 
-static int take_segment(void *ctx, const struct tdb_span *calls, size_t n, struct st_error *err)
+/* What ran during the n calls that come behind those there are. 0 or -1. */
+static int take_work(struct model_thread *t, const struct tdb_work *work, size_t n)
+{
+    if (!work)
+        return 0;
+    if (st_vec_reserve(&t->work, t->calls.n + n - t->work.n))
+        return -1;
+    while (t->work.n < t->calls.n)
+        t->work.at[t->work.n++] = (struct tdb_work){0};
+    for (size_t i = 0; i < n; i++)
+        t->work.at[t->work.n++] = work[i];
+    return 0;
+}
+
+static int take_segment(void *ctx, const struct tdb_span *calls, const struct tdb_work *work, size_t n,
+                        struct st_error *err)
 {
     struct model_thread *t = ctx;
 
-    if (st_vec_reserve(&t->calls, n))
+    if (st_vec_reserve(&t->calls, n) || take_work(t, work, n))
         return st_nomem(err, "the calls");
     for (size_t i = 0; i < n; i++)
         t->calls.at[t->calls.n++] = calls[i];
@@ -152,6 +168,8 @@ static int begin_run(struct dec_model *m, size_t ring, struct model_thread *t, u
 {
     struct model_run run = {t, time, ring, m->rings[ring].events.n, 0, m->runs.n};
 
+    m->rings[ring].idle = 0;
+
     return st_vec_push(&m->runs, run);
 }
 
@@ -168,11 +186,14 @@ static int keep_events(struct dec_model *m, size_t index, struct model_thread *t
     if (st_vec_reserve(&ring->events, n))
         return -1;
     for (size_t i = 0; i < n; i++) {
-        if (is_idle(t, &events[i]))
+        if (is_idle(t, &events[i]) && dec_add_counts(&ring->idle, events[i].arg))
             continue;
         if (events[i].kind == DEC_ENABLE && m->sb->rings.n > 1 && begin_run(m, index, t, events[i].time))
             return -1;
         ring->events.at[ring->events.n++] = events[i];
+        if (ring->idle && dec_has_counts(events[i].kind) &&
+            dec_add_counts(&ring->events.at[ring->events.n - 1].arg, ring->idle))
+            ring->idle = 0;
         m->runs.at[m->runs.n - 1].n++;
     }
     return 0;

@@ -36,6 +36,8 @@ struct dec_provenance {
     const struct dec_flow_counts *flow;
 
     double seconds; /* that decoding took */
+
+    bool lines; /* source lines are looked for */
 };
 
 /* Writes every table and `meta`; the caller commits. What tdb_add_row returns, ST_ENOMEM. */

@@ -17,6 +17,8 @@ struct model_thread {
 
     ST_VEC(struct tdb_span) calls;
 
+    ST_VEC(struct tdb_work) work; /* of the first calls; empty where there are no cycles */
+
     uint64_t first, last; /* times of the first and the last branch or sample; first UINT64_MAX: none */
 
     bool sampled; /* its calls are made of samples */
@@ -40,6 +42,8 @@ struct model_ring {
     ST_VEC(struct dec_event) events;
 
     uint64_t first, last; /* times of branches */
+
+    uint64_t idle; /* counts of events that were not kept, as dec_event.arg, for the next one of the run */
 
     size_t pause; /* the next one that it may have had */
 

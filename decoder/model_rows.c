@@ -1,4 +1,5 @@
 /* The model -> rows. Foreign keys are met in order: what is referred to comes first. */
+#include "decoder/lines.h"
 #include "decoder/model_impl.h"
 
 #include <stdio.h>
@@ -149,6 +150,50 @@ static int write_symbols(struct dec_model *m, struct tdb_writer *w, struct st_er
     return rc;
 }
 
+struct line_writer {
+    struct tdb_writer *w;
+
+    struct st_error *err;
+};
+
+static int write_line(void *ctx, size_t symbol, const char *file, int line)
+{
+    struct line_writer *l = ctx;
+
+    return tdb_add_row(l->w, "source", (struct tdb_value[]){TDB_N(symbol + 1), TDB_T(file), TDB_N(line)}, 3,
+                       l->err);
+}
+
+/* Where each function begins in the source, as far as debug information tells. */
+static int write_lines(struct dec_model *m, struct tdb_writer *w, struct st_error *err)
+{
+    struct line_writer writer = {w, err};
+    size_t n = dec_symbols_count(m->symbols);
+    struct dec_line_query *queries = calloc(n + 1, sizeof(*queries));
+    int rc;
+
+    if (!queries)
+        return st_nomem(err, "the source lines");
+    for (size_t i = 0; i < n; i++) {
+        const struct dec_symbol_row *row = dec_symbols_at(m->symbols, i);
+
+        queries[i] = (struct dec_line_query){row->image, row->address};
+    }
+    rc = dec_lines(queries, n, write_line, &writer);
+    free(queries);
+    return rc;
+}
+
+/* The last calls may have no counts. 0 or -1. */
+static int fill_work(struct model_thread *t)
+{
+    if (st_vec_reserve(&t->work, t->calls.n - t->work.n))
+        return -1;
+    while (t->work.n < t->calls.n)
+        t->work.at[t->work.n++] = (struct tdb_work){0};
+    return 0;
+}
+
 /* In the order of (thread, start): a thread's calls are one range of ids. The rows themselves are written by
  * the commit. */
 static int write_calls(struct dec_model *m, struct tdb_writer *w, struct st_error *err)
@@ -161,6 +206,10 @@ static int write_calls(struct dec_model *m, struct tdb_writer *w, struct st_erro
         if (t)
             rc = tdb_add_calls(w, model_thread_id(t->thread), m->origin, t->calls.at, t->calls.n, &t->base,
                                err);
+        if (t && !rc && t->work.n && fill_work(t))
+            return st_nomem(err, "the calls");
+        if (t && !rc && t->work.n)
+            tdb_add_work(w, t->work.at);
     }
     return rc;
 }
@@ -301,6 +350,8 @@ int dec_model_write(struct dec_model *m, struct tdb_writer *w, const struct dec_
     m->origin = find_origin(m);
     if (!rc)
         rc = write_tables(m, w, (const char *const *)triggers, n, err);
+    if (!rc && from->lines)
+        rc = write_lines(m, w, err);
     if (!rc)
         rc = model_write_meta(m, w, from, (const char *const *)triggers, n, err);
     for (size_t i = 0; i < n; i++)

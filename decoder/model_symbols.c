@@ -296,7 +296,8 @@ static int module_of(struct dec_symbols *s, struct dec_image *image, uint32_t *i
 /* The symbol's tag is 1 + its index. */
 static int symbol_of(struct dec_symbols *s, struct dec_symbol *symbol, uint32_t *index)
 {
-    struct dec_symbol_row row = {.name = symbol->name, .address = symbol->start, .size = symbol->size};
+    struct dec_symbol_row row = {
+        .name = symbol->name, .address = symbol->start, .size = symbol->size, .image = symbol->image};
 
     if (symbol->tag) {
         *index = (uint32_t)symbol->tag - 1;

@@ -20,6 +20,8 @@ struct dec_symbol_row {
     const char *name; /* owned by the images, the side-band, or static */
 
     uint64_t address, size; /* in the module's own addresses */
+
+    struct dec_image *image; /* NULL: of none */
 };
 
 struct dec_symbols;

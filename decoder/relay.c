@@ -62,17 +62,26 @@ static void tell(struct relay *r, size_t *count, bool *flag)
     pthread_mutex_unlock(&r->lock);
 }
 
+/* A jump that was not taken leaves only its counts, to the event behind it. */
 static size_t copy(struct dec_event *to, const struct dec_event *events, size_t n, bool whole)
 {
+    uint64_t counts = 0;
     size_t kept = 0;
 
     if (whole) {
         memcpy(to, events, n * sizeof(*to));
         return n;
     }
-    for (size_t i = 0; i < n; i++)
-        if (events[i].kind != DEC_COND_JUMP || (events[i].flags & DEC_TAKEN) || i == 0 || i + 1 == n)
-            to[kept++] = events[i];
+    for (size_t i = 0; i < n; i++) {
+        const struct dec_event *e = &events[i];
+
+        if (e->kind == DEC_COND_JUMP && !(e->flags & DEC_TAKEN) && i && i + 1 < n &&
+            dec_add_counts(&counts, e->arg))
+            continue;
+        to[kept++] = *e;
+        if (counts && dec_has_counts(e->kind) && dec_add_counts(&to[kept - 1].arg, counts))
+            counts = 0;
+    }
     return kept;
 }
 

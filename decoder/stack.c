@@ -31,6 +31,8 @@ void dec_stack_close(struct dec_stack *s)
     st_vec_free(&s->frames);
     st_vec_free(&s->rows);
     st_vec_free(&s->inserted);
+    st_vec_free(&s->works[0]);
+    st_vec_free(&s->works[1]);
     st_vec_free(&s->tops);
     free(s);
 }
@@ -145,11 +147,23 @@ static bool is_open_ended(const struct dec_event *e)
                       e->kind == DEC_FAR_RETURN);
 }
 
+/* An event is told of after its instruction ran: that of a call is the caller's, that of a return the
+ * callee's.
+ */
+static void count(struct dec_stack *s, const struct dec_event *e)
+{
+    if (!dec_has_counts(e->kind))
+        return;
+    s->work.instructions += DEC_INSTRUCTIONS(e->arg);
+    s->work.cycles += DEC_CYCLES(e->arg);
+}
+
 static int step(struct dec_stack *s, const struct dec_event *e, struct st_error *err)
 {
     int rc;
 
     advance(s, e->time);
+    count(s, e);
     s->exact = e->flags & DEC_TIME_EXACT;
     if (e->kind == DEC_GAP)
         return stk_end_segment(s, err);

@@ -73,8 +73,10 @@ struct dec_stack_config {
     unsigned (*length)(void *ctx, uint64_t time, uint64_t address);
 
     /* Takes the calls of a finished segment, times in the unit of dec_event.time: n of them, sorted by start,
-     * parents before their children. Non-zero ends the decoding and is returned. */
-    int (*segment)(void *ctx, const struct tdb_span *calls, size_t n, struct st_error *err);
+     * parents before their children. work: what ran during each; NULL where no cycles are known. Non-zero
+     * ends the decoding and is returned. */
+    int (*segment)(void *ctx, const struct tdb_span *calls, const struct tdb_work *work, size_t n,
+                   struct st_error *err);
 
     uint32_t pseudo[DEC_PSEUDO_COUNT]; /* their symbols */
 

@@ -31,12 +31,24 @@ static uint32_t inexact(const struct dec_stack *s)
     return s->exact ? 0 : TDB_CALL_INTERPOLATED;
 }
 
+/* Room for what ran during the first n rows (side 0) or inserted rows (1), once there are cycles. */
+static int note_work(struct dec_stack *s, int side, size_t n)
+{
+    if (!s->work.cycles)
+        return 0;
+    if (st_vec_reserve(&s->works[side], n - s->works[side].n))
+        return -1;
+    while (s->works[side].n < n)
+        s->works[side].at[s->works[side].n++] = (struct tdb_work){0};
+    return 0;
+}
+
 /* A row at the end of the list. */
 static int new_row(struct dec_stack *s, uint32_t symbol, uint32_t parent, uint32_t flags)
 {
     struct row row = {.start = s->now, .symbol = symbol, .parent = parent, .flags = flags | inexact(s)};
 
-    if (s->rows.n >= ROW_INSERTED - 1)
+    if (s->rows.n >= ROW_INSERTED - 1 || note_work(s, 0, s->rows.n + 1))
         return -1;
     return st_vec_push(&s->rows, row);
 }
@@ -49,7 +61,9 @@ int stk_push(struct dec_stack *s, const struct frame *frame, uint32_t symbol, ui
     f.row = (uint32_t)s->rows.n;
     f.cpu_start = stk_cpu(s);
     f.cpu_children = 0;
-    f.island = (struct island){s->now, f.cpu_start, f.row, (uint32_t)s->tops.n, frame->island.switched};
+    f.work = s->work;
+    f.island =
+        (struct island){s->now, f.cpu_start, s->work, f.row, (uint32_t)s->tops.n, frame->island.switched};
     if (st_vec_reserve(&s->frames, 1) || st_vec_reserve(&s->tops, 1))
         return -1;
     if (new_row(s, symbol, parent, flags))
@@ -61,6 +75,16 @@ int stk_push(struct dec_stack *s, const struct frame *frame, uint32_t symbol, ui
     return 0;
 }
 
+static void finish_work(struct dec_stack *s, const struct frame *f)
+{
+    int side = (f->row & ROW_INSERTED) != 0;
+    uint32_t at = f->row & ~ROW_INSERTED;
+
+    if (at < s->works[side].n)
+        s->works[side].at[at] =
+            (struct tdb_work){s->work.instructions - f->work.instructions, s->work.cycles - f->work.cycles};
+}
+
 /* Fills the row of a frame that ends now. Returns its CPU time, children included. */
 static uint64_t finish_row(struct dec_stack *s, const struct frame *f, uint32_t flags)
 {
@@ -69,6 +93,7 @@ static uint64_t finish_row(struct dec_stack *s, const struct frame *f, uint32_t 
 
     row->duration = s->now - row->start;
     row->self = cpu - f->cpu_children;
+    finish_work(s, f);
     row->flags |= flags | inexact(s);
     return cpu;
 }
@@ -155,6 +180,7 @@ int stk_tail(struct dec_stack *s, const struct dec_function *function)
     f->row = row;
     f->cpu_start = stk_cpu(s);
     f->cpu_children = 0;
+    f->work = s->work;
     return 0;
 }
 
@@ -170,7 +196,7 @@ int stk_base_returned(struct dec_stack *s, const struct dec_function *function)
                       .before = island.row,
                       .flags = TDB_CALL_NO_CALL | (stk_row(s, first)->flags & TDB_CALL_INTERPOLATED)};
 
-    if (s->inserted.n >= ROW_INSERTED - 1 || st_vec_push(&s->inserted, row))
+    if (s->inserted.n >= ROW_INSERTED - 1 || st_vec_push(&s->inserted, row) || note_work(s, 1, s->inserted.n))
         return -1;
     finish_row(s, f, 0);
     for (size_t i = island.tops; i < s->tops.n; i++)
@@ -180,6 +206,7 @@ int stk_base_returned(struct dec_stack *s, const struct dec_function *function)
     *f = (struct frame){.function = function,
                         .cpu_start = island.cpu_start,
                         .cpu_children = stk_cpu(s) - island.cpu_start,
+                        .work = island.work,
                         .island = island,
                         .row = handle,
                         .kind = FRAME_BASE};

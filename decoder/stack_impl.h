@@ -22,6 +22,8 @@ enum frame_kind {
 struct island {
     uint64_t start, cpu_start;
 
+    struct tdb_work work;
+
     uint32_t row; /* number of rows there were when it began */
 
     uint32_t tops; /* its outermost rows: tops[this ...] */
@@ -37,6 +39,8 @@ struct frame {
     uint64_t alt;
 
     uint64_t cpu_start, cpu_children; /* on the thread's CPU clock */
+
+    struct tdb_work work; /* that the thread had done when it began */
 
     struct island island; /* FRAME_BASE */
 
@@ -90,6 +94,11 @@ struct dec_stack {
     ST_VEC(struct row) rows;
 
     ST_VEC(struct row) inserted;
+
+    struct tdb_work work; /* that the thread has done */
+
+    /* Of rows and of inserted, by their indexes. Empty as long as there are no cycles. */
+    ST_VEC(struct tdb_work) works[2];
 
     ST_VEC(uint32_t) tops;
 

@@ -11,6 +11,8 @@ struct order {
 
     struct tdb_span *calls;
 
+    struct tdb_work *work; /* NULL: none */
+
     size_t n;
 };
 
@@ -19,15 +21,20 @@ static void free_order(struct order *o)
     free(o->rows);
     free(o->inserted);
     free(o->calls);
+    free(o->work);
 }
 
 static int new_order(const struct dec_stack *s, struct order *o)
 {
+    bool counted = s->works[0].n || s->works[1].n;
+
     *o = (struct order){.n = s->rows.n + s->inserted.n};
     o->rows = calloc(s->rows.n + 1, sizeof(*o->rows));
     o->inserted = calloc(s->inserted.n + 1, sizeof(*o->inserted));
     o->calls = calloc(o->n + 1, sizeof(*o->calls));
-    if (o->rows && o->inserted && o->calls)
+    if (counted)
+        o->work = calloc(o->n + 1, sizeof(*o->work));
+    if (o->rows && o->inserted && o->calls && (o->work || !counted))
         return 0;
     free_order(o);
     return -1;
@@ -70,6 +77,14 @@ static void put(const struct dec_stack *s, const struct order *o, const struct r
     *call = (struct tdb_span){row->start, row->duration, row->self, row->symbol, 0, 0, row->flags};
     if (row->parent != NO_ROW)
         call->parent = (uint32_t)s->base + position(o, row->parent) + 1;
+}
+
+static void put_works(const struct dec_stack *s, const struct order *o)
+{
+    for (size_t i = 0; i < s->works[0].n && i < s->rows.n; i++)
+        o->work[o->rows[i]] = s->works[0].at[i];
+    for (size_t i = 0; i < s->works[1].n && i < s->inserted.n; i++)
+        o->work[o->inserted[i]] = s->works[1].at[i];
 }
 
 /* Depth, and whether an ancestor is the same function. */
@@ -125,11 +140,13 @@ static int deliver(struct dec_stack *s, struct st_error *err)
         put(s, &o, &s->rows.at[i], o.rows[i]);
     for (size_t i = 0; i < s->inserted.n; i++)
         put(s, &o, &s->inserted.at[i], o.inserted[i]);
+    if (o.work)
+        put_works(s, &o);
     if (relate(s, o.calls, o.n))
         rc = st_nomem(err, "the calls of a segment");
     point_offcpu(s, &o);
     if (!rc)
-        rc = s->config.segment(s->config.ctx, o.calls, o.n, err);
+        rc = s->config.segment(s->config.ctx, o.calls, o.work, o.n, err);
     s->base += o.n;
     s->counts.calls += o.n;
     free_order(&o);
@@ -148,6 +165,8 @@ int stk_end_segment(struct dec_stack *s, struct st_error *err)
         rc = deliver(s, err);
     s->rows.n = 0;
     s->inserted.n = 0;
+    s->works[0].n = 0;
+    s->works[1].n = 0;
     s->tops.n = 0;
     s->offcpu_first = s->offcpu_next;
     stk_drop_parked(s);

@@ -58,6 +58,11 @@ static int add_call(const struct tdb_thread *t, size_t i, struct tdb_tree *tree,
     tdb_record_number(&r, (int64_t)c->duration);
     tdb_record_number(&r, (int64_t)c->self);
     tdb_record_number(&r, c->flags);
+    if (t->work && (t->work[i].instructions || t->work[i].cycles)) { /* columns that a record ends before are
+                                                                        NULL (SQLite, Record Format) */
+        tdb_record_number(&r, (int64_t)t->work[i].instructions);
+        tdb_record_number(&r, (int64_t)t->work[i].cycles);
+    }
     return add(tree, t->before + (int64_t)i + 1, &r, err);
 }
 

@@ -24,6 +24,8 @@ struct tdb_thread {
 
     size_t n;
 
+    const struct tdb_work *work; /* of each call; NULL: not known */
+
     int64_t before; /* id of the last call of the threads before */
 
     ST_VEC(struct tdb_stretch) offcpu;

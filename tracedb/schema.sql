@@ -1,4 +1,4 @@
--- The trace database, version 2. Every table and column is documented in docs/schema.md.
+-- The trace database, version 3. Every table and column is documented in docs/schema.md.
 -- Times are integer nanoseconds of the perf clock since meta.origin_perf_ns.
 
 CREATE TABLE meta (
@@ -48,6 +48,13 @@ CREATE TABLE symbol (
     size INTEGER NOT NULL
 );
 
+-- Where the debug information says that a function begins.
+CREATE TABLE source (
+    symbol_id INTEGER PRIMARY KEY REFERENCES symbol (id),
+    file TEXT NOT NULL,
+    line INTEGER NOT NULL
+);
+
 CREATE TABLE call (
     id INTEGER PRIMARY KEY,
     thread_id INTEGER NOT NULL REFERENCES thread (id),
@@ -57,7 +64,9 @@ CREATE TABLE call (
     start_ns INTEGER NOT NULL,
     duration_ns INTEGER NOT NULL,
     self_ns INTEGER NOT NULL,
-    flags INTEGER NOT NULL
+    flags INTEGER NOT NULL,
+    instructions INTEGER,
+    cycles INTEGER
 );
 
 CREATE TABLE slice (
@@ -136,7 +145,8 @@ CREATE TABLE gap (
 
 CREATE VIEW calls AS
 SELECT c.id, c.thread_id, t.tid, t.name AS thread, s.name AS function, m.name AS module, c.depth, c.parent_id,
-       c.start_ns, c.start_ns + c.duration_ns AS end_ns, c.duration_ns, c.self_ns, m.kernel, c.flags & 255 AS flags
+       c.start_ns, c.start_ns + c.duration_ns AS end_ns, c.duration_ns, c.self_ns, m.kernel, c.flags & 255 AS flags,
+       c.instructions, c.cycles, (SELECT file || ':' || line FROM source WHERE symbol_id = c.symbol_id) AS source
 FROM call c
 JOIN thread t ON t.id = c.thread_id
 JOIN symbol s ON s.id = c.symbol_id
@@ -152,7 +162,8 @@ JOIN process p ON p.id = t.process_id;
 CREATE VIEW functions AS
 SELECT s.name AS function, m.name AS module, m.kernel, count(*) AS calls,
        sum(CASE WHEN c.flags & 256 THEN 0 ELSE c.duration_ns END) AS total_ns,
-       sum(c.self_ns) AS self_ns, min(c.duration_ns) AS min_ns, max(c.duration_ns) AS max_ns
+       sum(c.self_ns) AS self_ns, min(c.duration_ns) AS min_ns, max(c.duration_ns) AS max_ns,
+       (SELECT file || ':' || line FROM source WHERE symbol_id = c.symbol_id) AS source
 FROM call c
 JOIN symbol s ON s.id = c.symbol_id
 JOIN module m ON m.id = s.module_id

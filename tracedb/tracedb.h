@@ -11,7 +11,7 @@
 
 /* PRAGMA user_version. Rises with every change that an existing query could notice; docs/schema.md has the
  * changelog. */
-#define TDB_VERSION 2
+#define TDB_VERSION 3
 
 /* "stlt": PRAGMA application_id, by which a trace database is told from others. */
 #define TDB_APPLICATION_ID 0x73746c74
@@ -65,6 +65,15 @@ struct tdb_span {
  * of the last call before these. ST_EFAIL: the order; ST_ENOMEM. */
 int tdb_add_calls(struct tdb_writer *w, int64_t thread_id, uint64_t origin, const struct tdb_span *calls,
                   size_t n, int64_t *before, struct st_error *err);
+
+/* What ran during a call, its children included. */
+struct tdb_work {
+    uint64_t instructions, cycles; /* both 0: not known */
+};
+
+/* What ran during each of the calls that were added last; lives as long as those. Calls with nothing known
+ * take no room for it. */
+void tdb_add_work(struct tdb_writer *w, const struct tdb_work *work);
 
 /* How many threads the commit may use; 1 if not said. */
 void tdb_writer_threads(struct tdb_writer *w, unsigned n);

@@ -231,6 +231,11 @@ int tdb_add_calls(struct tdb_writer *w, int64_t thread_id, uint64_t origin, cons
     return 0;
 }
 
+void tdb_add_work(struct tdb_writer *w, const struct tdb_work *work)
+{
+    w->threads.at[w->threads.n - 1].work = work;
+}
+
 int tdb_set_meta_text(struct tdb_writer *w, const char *key, const char *value, struct st_error *err)
 {
     return tdb_add_row(w, "meta", (struct tdb_value[]){TDB_T(key), TDB_T(value)}, 2, err);

@@ -180,6 +180,10 @@ int vw_list_key(struct vw_view *v, uint32_t key, struct st_error *err)
 static const struct {
     const char *title, *sql;
 } details[] = {
+    {"source",
+     "SELECT o.file || ':' || o.line FROM call c JOIN source o ON o.symbol_id = c.symbol_id WHERE c.id = ?1"},
+    {"IPC", "SELECT printf('%.2f (%,d instructions, %,d cycles)', 1.0 * instructions / cycles, instructions, "
+            "cycles) FROM call WHERE id = ?1 AND cycles > 0"},
     {"module", "SELECT m.path || coalesce(', build id ' || m.build_id, '') FROM call c JOIN symbol s ON s.id "
                "= c.symbol_id JOIN module m ON "
                "m.id = s.module_id WHERE c.id = ?1"},
@@ -208,16 +212,21 @@ static const struct {
      "SELECT cpu FROM slice WHERE thread_id = ?3 AND start_ns <= ?2 ORDER BY start_ns DESC LIMIT 1"},
 };
 
+/* The first two of details are of what databases have from version 3 on. */
+enum { OLD_DETAILS = 2 };
+
 /* Draws the lines that there is an answer to. */
 int vw_draw_details(struct vw_view *v, int first, int rows, struct st_error *err)
 {
     int y = first;
 
-    for (size_t i = 0; v->selected && i < sizeof(details) / sizeof(details[0]) && y < first + rows; i++) {
+    for (size_t i = v->trace->sourced ? 0 : OLD_DETAILS;
+         v->selected && i < sizeof(details) / sizeof(details[0]) && y < first + rows; i++) {
         char safe[2048], line[2100];
         sqlite3_stmt *stmt;
+        int rc;
 
-        int rc = vw_statement(v->trace, details[i].sql, &stmt, err);
+        rc = vw_statement(v->trace, details[i].sql, &stmt, err);
 
         if (rc)
             return rc;

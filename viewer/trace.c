@@ -303,6 +303,7 @@ int vw_trace_open(const char *path, struct vw_trace **trace, struct st_error *er
     if (!rc)
         t->summarised = has_summaries(t);
     t->counted = !rc && has_row(t, "SELECT 1 FROM function_summary");
+    t->sourced = !rc && has_row(t, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'source'");
     if (!rc && (sqlite3_prepare_v2(t->db, "BEGIN", -1, &t->hold, NULL) ||
                 sqlite3_prepare_v2(t->db, "COMMIT", -1, &t->release, NULL) ||
                 sqlite3_prepare_v2(t->db, symbol_sql, -1, &t->symbol, NULL) ||

@@ -82,6 +82,8 @@ struct vw_trace {
 
     bool counted; /* it has the table `function_summary` */
 
+    bool sourced; /* it has the table `source`, and counts of instructions (version 3) */
+
     struct vw_gap *gaps; /* by thread_id and start */
 
     size_t ngaps;

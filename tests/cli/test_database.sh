@@ -27,9 +27,9 @@ for row in rows:
 END
     [ "$(stat -c %s "$view.json")" -gt 20 ] || fail "$view is empty"
 }
-check_view calls id thread_id tid thread function module depth parent_id start_ns end_ns duration_ns self_ns kernel flags
+check_view calls id thread_id tid thread function module depth parent_id start_ns end_ns duration_ns self_ns kernel flags instructions cycles source
 check_view threads id pid tid name process calls start_ns end_ns
-check_view functions function module kernel calls total_ns self_ns min_ns max_ns
+check_view functions function module kernel calls total_ns self_ns min_ns max_ns source
 check_view stalls id trigger thread_id tid thread kind start_ns end_ns duration_ns threshold_ns state syscall waker reason
 check_view gaps id thread_id cpu start_ns end_ns reason detail
 [ "$(sql x.1.db "SELECT count(*) FROM stalls JOIN meta ON key = 'trigger_stall_id' AND value = id")" = 1 ] || fail "no stall is the one that fired"
@@ -53,9 +53,10 @@ cmp first.sql again.1.sql || fail "arm's database is not that of decode"
 bash "$SOURCE/tests/golden/check_db.sh" bare.db || fail "the bare database breaks a rule"
 [ "$(sql bare.db "SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'call'")" = 0 ] || fail "a bare database has indexes"
 [ "$(sql bare.db 'SELECT count(*) FROM tile')" = 0 ] || fail "a bare database has tiles"
+[ "$(sql bare.db 'SELECT count(*) FROM source')" = 0 ] || fail "a bare database has source lines"
 [ "$(sql bare.db 'SELECT count(*) FROM function_summary')" = 0 ] || fail "a bare database counts functions"
 for db in bare x.1; do
-    sql $db.db 'SELECT * FROM calls ORDER BY id' >$db.calls
+    sql $db.db 'SELECT * FROM call ORDER BY id' >$db.calls
     "$STALLTRAP" view $db.db >$db.text || fail "view of $db ends with $?"
 done
 cmp bare.calls x.1.calls || fail "a bare database has other calls"

@@ -187,7 +187,7 @@ rows_are() {
         for row; do
             read -r id parent depth function flags <<<"$row"
             echo "INSERT INTO symbol VALUES($id, CASE WHEN '$function' LIKE '[%' THEN 2 ELSE 1 END, '$function', 0, 0);
-                INSERT INTO call VALUES($id, 1, $id, $parent, $depth, $id, 100, 0, $flags);"
+                INSERT INTO call (id, thread_id, symbol_id, parent_id, depth, start_ns, duration_ns, self_ns, flags) VALUES($id, 1, $id, $parent, $depth, $id, 100, 0, $flags);"
         done
     } | sqlite3 t.db
 }

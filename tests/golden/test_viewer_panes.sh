@@ -14,6 +14,9 @@ make_db() { # FILE SQL
     { echo "PRAGMA user_version = 2;"; cat "$SOURCE/tracedb/schema.sql" "$2" "$SOURCE/tracedb/indexes.sql"; } | sqlite3 "$1"
 }
 make_db known.db "$here/known.sql"
+# As an older stalltrap wrote it: no source lines, no counts.
+cp known.db old.db
+sqlite3 old.db 'DROP VIEW calls; DROP VIEW functions; DROP TABLE source; ALTER TABLE call DROP COLUMN instructions; ALTER TABLE call DROP COLUMN cycles'
 make_db hostile.db "$here/hostile.sql"
 make_db empty.db <(echo "PRAGMA application_id = 0x73746c74;")
 make_db one.db <(cat <<'SQLEND'
@@ -22,7 +25,7 @@ INSERT INTO process (id, pid, name) VALUES (1, 1, 'p');
 INSERT INTO thread (id, process_id, tid, name) VALUES (1, 1, 1, 't');
 INSERT INTO module (id, name, path, kernel) VALUES (1, 'm', 'm', 0);
 INSERT INTO symbol VALUES (1, 1, 'f', 1, 1);
-INSERT INTO call VALUES (1, 1, 1, NULL, 0, 5, 0, 0, 3);
+INSERT INTO call (id, thread_id, symbol_id, parent_id, depth, start_ns, duration_ns, self_ns, flags) VALUES (1, 1, 1, NULL, 0, 5, 0, 0, 3);
 SQLEND
 )
 
@@ -46,6 +49,10 @@ screen() { # NAME DB SIZE KEYS [OPTION...]
 
 screen details known.db 100x30 i
 screen details-off known.db 80x24 ii
+screen details-source known.db 100x30 'ui'
+screen details-outermost known.db 100x30 'uui'
+screen details-evil known.db 100x30 '0/script<Enter>i'
+screen details-old old.db 100x30 'uui'
 screen stalls known.db 80x24 S
 screen stall-go known.db 80x24 'Sj<Enter>'
 screen functions known.db 80x24 F

@@ -11,12 +11,12 @@ INSERT INTO symbol (id, module_id, name, address, size) VALUES
     (5, 3, '[syscall]', 0, 0), (6, 1, 'helper_main', 4400, 50), (7, 1, 'a<b;c>::fib', 4500, 50), (8, 3, '[interrupt]', 0, 0),
     (9, 1, '</script><b>&"', 4600, 50), (10, 3, 'futex_wait', 100, 10), (11, 3, 'wake_up_q', 200, 10);
 -- main 0..10 ms. work k (0..9) begins at k ms and lasts (k + 1) * 10 us; its leaf begins with it and lasts half of that.
-INSERT INTO call VALUES (1, 1, 1, NULL, 0, 0, 10000000, 6450000, 3);
+INSERT INTO call (id, thread_id, symbol_id, parent_id, depth, start_ns, duration_ns, self_ns, flags) VALUES (1, 1, 1, NULL, 0, 0, 10000000, 6450000, 3);
 WITH RECURSIVE k(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM k WHERE n < 9)
-INSERT INTO call SELECT 2 + 2 * n, 1, 2, 1, 1, n * 1000000, (n + 1) * 10000, (n + 1) * 5000, 0 FROM k
+INSERT INTO call (id, thread_id, symbol_id, parent_id, depth, start_ns, duration_ns, self_ns, flags) SELECT 2 + 2 * n, 1, 2, 1, 1, n * 1000000, (n + 1) * 10000, (n + 1) * 5000, 0 FROM k
     UNION ALL SELECT 3 + 2 * n, 1, 3, 2 + 2 * n, 2, n * 1000000, (n + 1) * 5000, (n + 1) * 5000, 16 FROM k;
 -- Three reads behind work 3, 5 and 7: 500 us (400 us off the CPU), 1 ms... kept in their own millisecond, and 1.5 ms in one.
-INSERT INTO call VALUES
+INSERT INTO call (id, thread_id, symbol_id, parent_id, depth, start_ns, duration_ns, self_ns, flags) VALUES
     (100, 1, 4, 1, 1, 3200000, 500000, 50000, 0), (101, 1, 5, 100, 2, 3210000, 450000, 50000, 0),
     (102, 1, 4, 1, 1, 5100000, 500000, 100000, 0), (103, 1, 5, 102, 2, 5150000, 400000, 400000, 0),
     (104, 1, 4, 1, 1, 8100000, 800000, 100000, 0), (105, 1, 5, 104, 2, 8150000, 700000, 100000, 0),
@@ -41,3 +41,8 @@ INSERT INTO stall (id, trigger, thread_id, kind, start_ns, end_ns, duration_ns, 
 INSERT INTO stall_attr VALUES (1, 'bytes', 4096), (2, 'bytes', 512), (1, 'next', 'noise 200');
 INSERT INTO mark VALUES (1, 1, NULL, 100000, 'exec', 'app'), (2, NULL, 1, 6000000, 'throttled', NULL);
 INSERT INTO gap VALUES (1, 2, NULL, 10000000, 10500000, 'overflow', 'the CPU lost packets', 128), (2, NULL, NULL, 11000000, 11000000, 'lost', '3 records', NULL);
+-- Where main, read and the nightmare begin in the source; what ran in main, in its first read and in the system call of that.
+INSERT INTO source VALUES (1, '/src/app/main.c', 42), (4, '../sysdeps/unix/read.c', 26), (9, 'bad' || char(27) || '[31m.c', 7);
+UPDATE call SET instructions = 12345678, cycles = 8230452 WHERE id = 1;
+UPDATE call SET instructions = 900, cycles = 1000 WHERE id = 100;
+UPDATE call SET instructions = 17, cycles = 0 WHERE id = 101;

@@ -15,7 +15,7 @@ INSERT INTO symbol (id, module_id, name, address, size) VALUES
     (8, 1, 'hold_lock_for_flush', 4500, 100), (9, 2, 'pthread_mutex_unlock', 8400, 50), (10, 1, char(27) || '[31mred', 4600, 10),
     (11, 3, 'futex_wait_queue', 100, 10), (12, 3, 'do_futex', 120, 10);
 -- id, thread, symbol, parent, depth, start, duration, self, flags
-INSERT INTO call VALUES
+INSERT INTO call (id, thread_id, symbol_id, parent_id, depth, start_ns, duration_ns, self_ns, flags) VALUES
     (1, 1, 1, NULL, 0, 0, 50000000, 1000000, 3),
     (2, 1, 2, 1, 1, 500000, 3000000, 1000000, 0),
     (3, 1, 3, 2, 2, 600000, 2000000, 1500000, 0),

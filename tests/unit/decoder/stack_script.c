@@ -114,11 +114,13 @@ static const char *call_name(uint32_t symbol)
     return symbol < NFUNCTIONS ? table[symbol].name : dec_pseudo_name(symbol - NFUNCTIONS);
 }
 
-static int segment(void *ctx, const struct tdb_span *calls, size_t n, struct st_error *err)
+static int segment(void *ctx, const struct tdb_span *calls, const struct tdb_work *work, size_t n,
+                   struct st_error *err)
 {
     static const char *const names[] = {"no-call", "no-return", "tail", "inlined", "guess", "sampled"};
 
     (void)ctx;
+    (void)work;
     (void)err;
     if (ncalls)
         say("--\n");

@@ -453,6 +453,57 @@ static void what_a_program_wrote_is_a_mark(void **state)
                         "0|exec|prog\n500|ptwrite|0xabc\n");
 }
 
+/* Counts come to the call that runs and to those it is called from; what is no event of the stacks' loses
+ * none.
+ */
+static void count_calls(int ring)
+{
+    static const struct {
+        enum dec_kind kind;
+
+        uint64_t from, to, instructions, cycles;
+    } steps[] = {
+        {DEC_ENABLE, 0, 0x1000, 0, 0},         {DEC_CALL, 0x1010, 0x2000, 10, 20},
+        {DEC_COND_JUMP, 0x2004, 0x2000, 3, 3}, {DEC_COND_JUMP, 0x2008, 0x200a, 4, 4}, /* not taken */
+        {DEC_RETURN, 0x2010, 0x1015, 5, 50},   {DEC_PTWRITE, 0, 0, 99, 99},
+        {DEC_FAR_CALL, 0x1020, 0, 6, 6},       {DEC_DISABLE, 0x1020, 0, 0, 0},
+        {DEC_ENABLE, 0, 0x1025, 0, 0},         {DEC_CALL, 0x1030, 0x1050, 7, 7},
+        {DEC_RETURN, 0x1060, 0x1035, 8, 8},
+    };
+    struct dec_stream_info info = {.pid = 10, .tid = 11};
+
+    recording_at(1000, 10, 11, 0);
+    recording_comm(10, 11, "t", false);
+    load(ring);
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        struct dec_event e = {.time = 1000 + 100 * i,
+                              .from = steps[i].from,
+                              .to = steps[i].to,
+                              .kind = (uint16_t)steps[i].kind,
+                              .flags = DEC_TIME_EXACT | 5 << DEC_LENGTH_SHIFT,
+                              .arg = steps[i].cycles << 32 | steps[i].instructions};
+
+        e.flags |= steps[i].to != 0x200a ? DEC_TAKEN : 0;
+        assert_int_equal(dec_model_emit(model, &info, &e, 1, NULL), 0);
+    }
+    store();
+    assert_string_equal(query("SELECT depth, function, instructions, cycles FROM calls ORDER BY id"),
+                        "0|[unknown]|43|98\n1|[unknown]|12|57\n1|[syscall]|-|-\n1|[unknown]|8|8\n");
+    assert_string_equal(query("PRAGMA integrity_check"), "ok\n");
+}
+
+static void instructions_and_cycles_of_calls(void **state)
+{
+    (void)state;
+    count_calls(11);
+}
+
+static void instructions_and_cycles_by_the_ring_of_a_cpu(void **state)
+{
+    (void)state;
+    count_calls(-2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -468,6 +519,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_loss_of_a_cpu_concerns_all_who_ran_there, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_thread_that_changes_cpus_is_put_together, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_a_program_wrote_is_a_mark, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(instructions_and_cycles_of_calls, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(instructions_and_cycles_by_the_ring_of_a_cpu, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,366 @@
+/* Line tables, through libdw, in a process of their own. */
+#include "decoder/lines.h"
+
+#include "base/vec.h"
+#include "decoder/image_int.h"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <errno.h>
+#include <gelf.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    SECONDS = 30,       /* of the child */
+    LONGEST_FILE = 4096 /* name, its NUL included */
+};
+
+/* Code of a compilation unit. */
+struct unit_range {
+    uint64_t start, end;
+
+    Dwarf_Off unit; /* of its DIE */
+};
+
+struct image_lines {
+    int fd; /* of the separate debug file; -1: none */
+
+    struct dec_elf elf;
+
+    bool open; /* elf is */
+
+    Dwarf *dwarf; /* NULL: there is none */
+
+    uint64_t shift; /* its addresses -> those of the image */
+
+    ST_VEC(struct unit_range) ranges; /* ascending */
+};
+
+static int by_start(const void *x, const void *y)
+{
+    const struct unit_range *a = x, *b = y;
+
+    return a->start < b->start ? -1 : a->start > b->start;
+}
+
+/* The code of a unit. 0 or -1 (no memory). */
+static int add_unit(struct image_lines *lines, Dwarf_Die *unit)
+{
+    Dwarf_Addr base, start, end;
+    ptrdiff_t at = 0;
+
+    while ((at = dwarf_ranges(unit, at, &base, &start, &end)) > 0) {
+        struct unit_range range = {start, end, dwarf_dieoffset(unit)};
+
+        /* Code that the linker dropped is left at 0. */
+        if (start && start < end && st_vec_push(&lines->ranges, range))
+            return -1;
+    }
+    return 0;
+}
+
+static void read_units(struct image_lines *lines)
+{
+    Dwarf_CU *unit = NULL;
+    Dwarf_Die die;
+    uint8_t type;
+
+    while (dwarf_get_units(lines->dwarf, unit, &unit, NULL, &type, &die, NULL) == 0)
+        if ((type == DW_UT_compile || type == DW_UT_skeleton) && add_unit(lines, &die))
+            break;
+    if (lines->ranges.n)
+        qsort(lines->ranges.at, lines->ranges.n, sizeof(lines->ranges.at[0]), by_start);
+}
+
+/* By default libdw prints something, and what stdio holds of the parent's with it. */
+static __attribute__((noreturn)) void give_up(void)
+{
+    _exit(1);
+}
+
+/* A module that is not linked has its lines at addresses that only relocations tell: they are not looked for.
+ */
+static bool take_dwarf(struct image_lines *lines)
+{
+    GElf_Ehdr header;
+
+    if (!gelf_getehdr(lines->elf.elf, &header) || header.e_type == ET_REL)
+        return false;
+    lines->dwarf = dwarf_begin_elf(lines->elf.elf, DWARF_C_READ, NULL);
+    if (!lines->dwarf)
+        return false;
+    dwarf_new_oom_handler(lines->dwarf, give_up);
+    read_units(lines);
+    return lines->ranges.n > 0;
+}
+
+static void close_tables(struct image_lines *lines)
+{
+    st_vec_free(&lines->ranges);
+    dwarf_end(lines->dwarf);
+    lines->dwarf = NULL;
+    if (lines->open)
+        dec_elf_close(&lines->elf);
+    lines->open = false;
+    if (lines->fd >= 0)
+        close(lines->fd);
+    lines->fd = -1;
+}
+
+static bool open_debug(struct image_lines *lines, struct image_file *file, const struct dec_elf *elf)
+{
+    uint64_t text, other;
+
+    lines->fd = image_find_debug(file, elf);
+    if (lines->fd < 0)
+        return false;
+    lines->open = dec_elf_open_fd(lines->fd, &lines->elf) == 0;
+    if (!lines->open)
+        return false;
+    text = dec_elf_text(elf);
+    other = dec_elf_text(&lines->elf);
+    lines->shift = text && other ? text - other : 0;
+    return take_dwarf(lines);
+}
+
+/* The file's own tables, else those of the debug file that belongs to it. */
+static void open_tables(struct image_lines *lines, struct image_file *file)
+{
+    struct dec_elf own;
+    bool found;
+
+    if (file->fd >= 0)
+        lines->open = dec_elf_open_fd(file->fd, &lines->elf) == 0;
+    if (!lines->open || take_dwarf(lines))
+        return;
+    st_vec_free(&lines->ranges);
+    dwarf_end(lines->dwarf);
+    lines->dwarf = NULL;
+    lines->open = false;
+    own = lines->elf;
+    found = open_debug(lines, file, &own);
+    dec_elf_close(&own);
+    if (!found)
+        close_tables(lines);
+}
+
+static struct image_lines *lines_of(struct image_file *file)
+{
+    if (file->lines || file->no_lines)
+        return file->lines;
+    file->lines = calloc(1, sizeof(*file->lines));
+    if (!file->lines)
+        return NULL;
+    file->lines->fd = -1;
+    open_tables(file->lines, file);
+    return file->lines;
+}
+
+/* The last range that begins at or before the address, if it holds it. */
+static const struct unit_range *range_at(const struct image_lines *lines, uint64_t address)
+{
+    size_t low = 0, high = lines->ranges.n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (lines->ranges.at[middle].start <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && address < lines->ranges.at[low - 1].end ? &lines->ranges.at[low - 1] : NULL;
+}
+
+/* Of the rows that one address has, the first: where a function begins, those behind it are of what was moved
+ * to its first instruction. */
+static Dwarf_Line *row_at(Dwarf_Die *unit, uint64_t address)
+{
+    Dwarf_Lines *rows;
+    size_t low = 0, high, n;
+    Dwarf_Addr at = 0;
+    bool end = true;
+    Dwarf_Line *row;
+
+    if (dwarf_getsrclines(unit, &rows, &n))
+        return NULL;
+    for (high = n; low < high;) {
+        size_t middle = low + (high - low) / 2;
+
+        if (dwarf_lineaddr(dwarf_onesrcline(rows, middle), &at))
+            return NULL;
+        if (at < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < n; low++) {
+        row = dwarf_onesrcline(rows, low);
+        if (dwarf_lineaddr(row, &at) || at != address)
+            break;
+        if (!dwarf_lineendsequence(row, &end) && !end)
+            return row;
+    }
+    return dwarf_getsrc_die(unit, address);
+}
+
+/* What the child tells, followed by the file's name. */
+struct answer {
+    uint64_t query;
+
+    int32_t line;
+
+    uint32_t size; /* of the name, its NUL included */
+};
+
+static bool find_line(const struct dec_line_query *query, const char **file, int *line)
+{
+    struct image_lines *lines = lines_of(image_file_of(query->image));
+    const struct unit_range *range;
+    Dwarf_Line *row;
+    Dwarf_Die unit;
+    uint64_t address;
+
+    if (!lines || !lines->dwarf)
+        return false;
+    address = query->address - lines->shift;
+    range = range_at(lines, address);
+    if (!range || !dwarf_offdie(lines->dwarf, range->unit, &unit))
+        return false;
+    row = row_at(&unit, address);
+    if (!row || dwarf_lineno(row, line) || *line <= 0)
+        return false;
+    *file = dwarf_linesrc(row, NULL, NULL);
+    return *file && **file && strlen(*file) < LONGEST_FILE;
+}
+
+static void tell_all(const struct dec_line_query *queries, size_t n, FILE *out)
+{
+    const char *file;
+    int line;
+
+    for (size_t i = 0; i < n; i++) {
+        struct answer a = {.query = i};
+
+        if (!queries[i].image || !find_line(&queries[i], &file, &line))
+            continue;
+        a.line = line;
+        a.size = (uint32_t)strlen(file) + 1;
+        if (fwrite(&a, sizeof(a), 1, out) != 1 || fwrite(file, a.size, 1, out) != 1)
+            return;
+    }
+    fflush(out);
+}
+
+/* Does not return, nor does it leave anything behind. */
+static __attribute__((noreturn)) void be_child(const struct dec_line_query *queries, size_t n, int fd)
+{
+    const struct rlimit none = {0};
+    FILE *out = fdopen(fd, "w");
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setrlimit(RLIMIT_CORE, &none);
+    for (int i = 1; i < NSIG; i++)
+        signal(i, SIG_DFL);
+    alarm(SECONDS);
+    if (out)
+        tell_all(queries, n, out);
+    _exit(0);
+}
+
+static int take_all(FILE *in, size_t n, dec_line_fn *fn, void *ctx)
+{
+    char file[LONGEST_FILE];
+    struct answer a;
+    int rc = 0;
+
+    while (!rc && fread(&a, sizeof(a), 1, in) == 1) {
+        if (a.query >= n || a.size == 0 || a.size > sizeof(file) || fread(file, a.size, 1, in) != 1)
+            break;
+        file[a.size - 1] = '\0';
+        rc = fn(ctx, (size_t)a.query, file, a.line);
+    }
+    return rc;
+}
+
+static bool has_table(const struct dec_elf *elf)
+{
+    Elf_Scn *section = NULL;
+    GElf_Shdr header;
+    const char *name;
+    size_t names;
+
+    if (elf_getshdrstrndx(elf->elf, &names))
+        return false;
+    while ((section = elf_nextscn(elf->elf, section))) {
+        name = gelf_getshdr(section, &header) ? elf_strptr(elf->elf, names, header.sh_name) : NULL;
+        if (name && (!strcmp(name, ".debug_line") || !strcmp(name, ".zdebug_line")))
+            return true;
+    }
+    return false;
+}
+
+/* Whether the file has a line table, or a debug file. */
+static bool may_have_lines(struct image_file *file)
+{
+    struct dec_elf elf;
+    bool may;
+    int fd;
+
+    if (file->bytes || file->fd < 0 || dec_elf_open_fd(file->fd, &elf))
+        return false;
+    may = has_table(&elf);
+    if (!may) {
+        fd = image_find_debug(file, &elf);
+        may = fd >= 0;
+        if (may)
+            close(fd);
+    }
+    dec_elf_close(&elf);
+    return may;
+}
+
+static bool any_lines(const struct dec_line_query *queries, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct image_file *file = queries[i].image ? image_file_of(queries[i].image) : NULL;
+
+        if (!file || file->no_lines)
+            continue;
+        if (may_have_lines(file))
+            return true;
+        file->no_lines = true;
+    }
+    return false;
+}
+
+int dec_lines(const struct dec_line_query *queries, size_t n, dec_line_fn *fn, void *ctx)
+{
+    int ends[2], rc = 0;
+    pid_t child;
+    FILE *in;
+
+    if (!any_lines(queries, n) || pipe(ends))
+        return 0;
+    child = fork();
+    if (child == 0)
+        be_child(queries, n, ends[1]);
+    close(ends[1]);
+    in = child > 0 ? fdopen(ends[0], "r") : NULL;
+    if (in) {
+        rc = take_all(in, n, fn, ctx);
+        fclose(in);
+    } else {
+        close(ends[0]);
+    }
+    while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        ;
+    return rc;
+}
