@@ -30,6 +30,7 @@ enum {
     EXTENDED_TNT = 0xa3,
 
     PSB_SIZE = 16,
+    TMA_SIZE = 7,
 };
 
 /* Bytes at the end of a packet's address field that are there, by its IPBytes; 0xff: reserved. */
@@ -58,7 +59,7 @@ static inline size_t packet_extended_size(const uint8_t *p)
     case EXTENDED_CBR:
         return 4;
     case EXTENDED_TMA:
-        return 7;
+        return TMA_SIZE;
     default:
         return 0;
     }
@@ -84,6 +85,8 @@ static inline size_t packet_size(const uint8_t *p, const uint8_t *end)
         if (*p != PACKET_EXTENDED)
             return 1; /* TNT or PAD */
         n = left > 1 ? packet_extended_size(p) : 0;
+        if (n == TMA_SIZE && left >= n && p[6] & 0xfe)
+            return 0; /* its upper 7 bits are reserved: damage */
     } else if ((*p & 3) == 3) {
         n = packet_cyc_size(p, end);
     } else if (*p == PACKET_TSC) {

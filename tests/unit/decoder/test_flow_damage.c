@@ -27,6 +27,36 @@ static void a_broken_packet_costs_up_to_the_next_psb(void **state)
     assert_int_equal(s->counts.errors, 1);
 }
 
+/* First behind a PSB+, and within one. */
+static void a_time_packet_with_reserved_bits_is_a_broken_packet(void **state)
+{
+    struct script *s = *state;
+    struct pt_packet tma = {.type = ppt_tma, .payload.tma = {.ctc = 0x34, .fc = 0x15}};
+    script_code(s, 0x1000, 0x75, 0xfe);
+    put_psb(s, 0x1000, 10000);
+    put(s, tma);
+    s->trace[script_size(s) - 1] |= 0xd0;
+    put_tnt(s, "TT");
+    script_expect(s, "gap 5\n");
+    put_psb(s, 0x1000, 20000);
+    put_tnt(s, "T");
+    put_tnt(s, "N");
+    script_expect(s, "gap 5\non 0 1000\njcc 1000 1000\njcc 1000 1002 not\n");
+    put_plain(s, ppt_psb);
+    put_tsc(s, 30000);
+    put(s, tma);
+    s->trace[script_size(s) - 1] |= 0x02;
+    put_mode(s, ptem_64bit);
+    put_ip(s, ppt_fup, 0x1000);
+    put_plain(s, ppt_psbend);
+    put_tnt(s, "T");
+    put_psb(s, 0x1000, 40000);
+    put_tnt(s, "N");
+    assert_int_equal(script_run(s), 0);
+    assert_non_null(strstr(s->text.at, "gap 5\non 0 1000\njcc 1000 1002 not\n"));
+    assert_int_equal(s->counts.errors, 2);
+}
+
 static void an_empty_or_senseless_trace_is_nothing(void **state)
 {
     struct script *s = *state;
@@ -157,6 +187,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SCRIPT_TEST(a_broken_packet_costs_up_to_the_next_psb),
+        SCRIPT_TEST(a_time_packet_with_reserved_bits_is_a_broken_packet),
         SCRIPT_TEST(an_empty_or_senseless_trace_is_nothing),
         SCRIPT_TEST(a_trace_cut_anywhere_is_a_beginning_of_the_whole),
         SCRIPT_TEST(pieces_that_follow_on_are_one_trace),
