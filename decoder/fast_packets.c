@@ -340,7 +340,7 @@ static bool read_header(struct fast *f, const uint8_t *p, bool apply, struct hea
 {
     uint64_t last = 0;
     memset(h, 0, sizeof(*h));
-    if (packet_size(p, f->end) != PSB_SIZE || pt_find_psb(p, PSB_SIZE, 0) != 0)
+    if (packet_size(p, f->end) != PSB_SIZE)
         return false;
     for (p += PSB_SIZE;;) {
         size_t size = packet_size(p, f->end);

@@ -57,6 +57,24 @@ static void a_time_packet_with_reserved_bits_is_a_broken_packet(void **state)
     assert_int_equal(s->counts.errors, 2);
 }
 
+/* What looks ahead for the time that cycles cannot pass goes on behind the damage at the next PSB, not within
+ * it. */
+static void cycles_before_a_broken_psb_are_not_held_back_by_it(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe);
+    put_psb(s, 0x1000, 10000);
+    put_psb(s, 0x1000, 10000);
+    put_cyc(s, 10);
+    put_tnt(s, "T");
+    put_tnt(s, "N");
+    put_plain(s, ppt_psb);
+    s->trace[script_size(s) - 4] = 0;
+    put_tsc(s, 10000);
+    script_expect(s, "on 0 1000\njcc 1000 1000\ngap 5\n");
+    assert_int_equal(s->counts.last_time, 10010);
+}
+
 static void an_empty_or_senseless_trace_is_nothing(void **state)
 {
     struct script *s = *state;
@@ -188,6 +206,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SCRIPT_TEST(a_broken_packet_costs_up_to_the_next_psb),
         SCRIPT_TEST(a_time_packet_with_reserved_bits_is_a_broken_packet),
+        SCRIPT_TEST(cycles_before_a_broken_psb_are_not_held_back_by_it),
         SCRIPT_TEST(an_empty_or_senseless_trace_is_nothing),
         SCRIPT_TEST(a_trace_cut_anywhere_is_a_beginning_of_the_whole),
         SCRIPT_TEST(pieces_that_follow_on_are_one_trace),
