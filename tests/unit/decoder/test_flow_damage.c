@@ -64,8 +64,12 @@ static void cycles_before_a_broken_psb_are_not_held_back_by_it(void **state)
     struct script *s = *state;
     script_code(s, 0x1000, 0x75, 0xfe);
     put_psb(s, 0x1000, 10000);
-    put_psb(s, 0x1000, 10000);
+    put_plain(s, ppt_psb);
+    put_tsc(s, 10000);
     put_cyc(s, 10);
+    put_mode(s, ptem_64bit);
+    put_ip(s, ppt_fup, 0x1000);
+    put_plain(s, ppt_psbend);
     put_tnt(s, "T");
     put_tnt(s, "N");
     put_plain(s, ppt_psb);
