@@ -408,6 +408,28 @@ bool fast_begin(struct fast *f, const uint8_t *psb)
     return true;
 }
 
+/* Whether there is nothing unusual up to the first packet of a branch, or the end of the next PSB+: libipt
+ * reads ahead so far behind a PSB+, and tells nothing of that PSB+ where it fails. */
+static bool ahead_is_whole(const struct fast *f)
+{
+    bool header = false;
+    size_t size;
+    for (const uint8_t *p = f->p; p < f->end; p += size) {
+        unsigned kind = *p & 0x1f;
+        size = packet_size(p, f->end);
+        if (size == 0)
+            return false;
+        if (is_time(p) || kind == PACKET_FUP || *p == PACKET_MODE)
+            continue;
+        if (*p != PACKET_EXTENDED || p[1] == EXTENDED_TNT)
+            return !header;
+        if (p[1] == EXTENDED_PSBEND || p[1] == EXTENDED_OVF)
+            return header && p[1] == EXTENDED_PSBEND;
+        header |= p[1] == EXTENDED_PSB;
+    }
+    return true;
+}
+
 /* Over the PSB+ at p, whose state must be that of the walk. */
 static bool cross(struct fast *f, const uint8_t *p)
 {
@@ -415,6 +437,8 @@ static bool cross(struct fast *f, const uint8_t *p)
     if (!read_header(f, p, false, &h) || h.has_fup != f->s.on)
         return false;
     if (f->s.on && (!fast_reach(f, h.ip) || (h.has_mode && h.mode != f->s.mode)))
+        return false;
+    if (!ahead_is_whole(f))
         return false;
     f->s.mode_known |= h.has_mode;
     f->timely = true; /* so that each stretch ends with a time that is known */

@@ -79,6 +79,25 @@ static void cycles_before_a_broken_psb_are_not_held_back_by_it(void **state)
     assert_int_equal(s->counts.last_time, 10010);
 }
 
+/* libipt tells nothing of a PSB+ that is followed by damage, with no branch between: not its time either. */
+static void a_psb_directly_before_damage_gives_no_time(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe);
+    put_psb(s, 0x1000, 10000);
+    put_psb(s, 0x1000, 20000);
+    put_cyc(s, 10);
+    size_t bad = script_size(s);
+    put_tnt(s, "TTTTTTTT");
+    s->trace[bad + 1] = 0xff;
+    script_expect(s, "gap 5\n");
+    assert_int_equal(s->counts.last_time, 10000);
+    s->trace[bad + 1] = 0xa3; /* a long TNT packet: whole */
+    assert_int_equal(script_run(s), 0);
+    assert_int_equal(s->counts.errors, 0);
+    assert_int_equal(s->counts.last_time, 20010);
+}
+
 static void an_empty_or_senseless_trace_is_nothing(void **state)
 {
     struct script *s = *state;
@@ -211,6 +230,7 @@ int main(void)
         SCRIPT_TEST(a_broken_packet_costs_up_to_the_next_psb),
         SCRIPT_TEST(a_time_packet_with_reserved_bits_is_a_broken_packet),
         SCRIPT_TEST(cycles_before_a_broken_psb_are_not_held_back_by_it),
+        SCRIPT_TEST(a_psb_directly_before_damage_gives_no_time),
         SCRIPT_TEST(an_empty_or_senseless_trace_is_nothing),
         SCRIPT_TEST(a_trace_cut_anywhere_is_a_beginning_of_the_whole),
         SCRIPT_TEST(pieces_that_follow_on_are_one_trace),
