@@ -397,7 +397,7 @@ bool fast_begin(struct fast *f, const uint8_t *psb)
         return false;
     s->mode = h.has_mode ? h.mode : f->w->options->config.bits == 32 ? CODE_32 : CODE_64;
     s->mode_known = h.has_mode;
-    s->serial = h.has_fup ? s->times.serial : 0; /* as cross() leaves it */
+    s->serial = h.has_fup && h.has_mode ? s->times.serial : 0; /* as cross() leaves it */
     if (s->times.base.known)
         s->now = dec_clock_ns(&s->times.config->clock, s->times.tsc);
     if (!fast_ask(f))
@@ -444,7 +444,8 @@ static bool cross(struct fast *f, const uint8_t *p)
     f->timely = true; /* so that each stretch ends with a time that is known */
     if (!read_header(f, p, true, &h))
         return false;
-    return !f->s.on || point(f, POINT_NOW); /* while tracing is off, nothing happens at that time */
+    /* While tracing is off, nothing happens at that time; libipt tells of a PSB+ by its mode. */
+    return !f->s.on || !h.has_mode || point(f, POINT_NOW);
 }
 
 /* The time of a TNT packet is that of its last bit, whose words are the last of the trail: it goes in front

@@ -98,6 +98,25 @@ static void a_psb_directly_before_damage_gives_no_time(void **state)
     assert_int_equal(s->counts.last_time, 20010);
 }
 
+/* That event alone tells libipt's walk of the time there. */
+static void a_psb_without_a_mode_gives_no_time(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe);
+    put_psb(s, 0x1000, 10000);
+    put_tnt(s, "T");
+    for (int i = 1; i < 4; i++) {
+        put_plain(s, ppt_psb);
+        put_tsc(s, 10000 + 1000 * (uint64_t)i);
+        put_ip(s, ppt_fup, 0x1000);
+        put_plain(s, ppt_psbend);
+        if (i == 2)
+            put_tnt(s, "T");
+    }
+    assert_int_equal(script_run(s), 0);
+    assert_int_equal(s->counts.errors, 0);
+}
+
 static void an_empty_or_senseless_trace_is_nothing(void **state)
 {
     struct script *s = *state;
@@ -231,6 +250,7 @@ int main(void)
         SCRIPT_TEST(a_time_packet_with_reserved_bits_is_a_broken_packet),
         SCRIPT_TEST(cycles_before_a_broken_psb_are_not_held_back_by_it),
         SCRIPT_TEST(a_psb_directly_before_damage_gives_no_time),
+        SCRIPT_TEST(a_psb_without_a_mode_gives_no_time),
         SCRIPT_TEST(an_empty_or_senseless_trace_is_nothing),
         SCRIPT_TEST(a_trace_cut_anywhere_is_a_beginning_of_the_whole),
         SCRIPT_TEST(pieces_that_follow_on_are_one_trace),
