@@ -417,7 +417,7 @@ static bool ahead_is_whole(const struct fast *f)
     for (const uint8_t *p = f->p; p < f->end; p += size) {
         unsigned kind = *p & 0x1f;
         size = packet_size(p, f->end);
-        if (size == 0)
+        if (size == 0 || *p == PACKET_FUP) /* such a FUP has no address */
             return false;
         if (is_time(p) || kind == PACKET_FUP || *p == PACKET_MODE)
             continue;
