@@ -75,6 +75,8 @@ static inline bool packet_extended_fits(const uint8_t *p)
         return true;
     case EXTENDED_TNT: /* without the stop bit */
         return packet_number(p + 2, 6) != 0;
+    case EXTENDED_CBR:
+        return p[2] != 0;
     case EXTENDED_TMA: /* reserved bits */
         return !(p[6] & 0xfe);
     default:

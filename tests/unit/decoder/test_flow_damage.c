@@ -117,6 +117,16 @@ static void a_psb_without_a_mode_gives_no_time(void **state)
     assert_int_equal(s->counts.errors, 0);
 }
 
+static void a_bus_ratio_of_0_is_a_broken_packet(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe);
+    put_psb(s, 0x1000, 10000);
+    put(s, (struct pt_packet){.type = ppt_cbr, .payload.cbr.ratio = 0});
+    put_tnt(s, "TT");
+    script_expect(s, "gap 5\n");
+}
+
 static void an_empty_or_senseless_trace_is_nothing(void **state)
 {
     struct script *s = *state;
@@ -251,6 +261,7 @@ int main(void)
         SCRIPT_TEST(cycles_before_a_broken_psb_are_not_held_back_by_it),
         SCRIPT_TEST(a_psb_directly_before_damage_gives_no_time),
         SCRIPT_TEST(a_psb_without_a_mode_gives_no_time),
+        SCRIPT_TEST(a_bus_ratio_of_0_is_a_broken_packet),
         SCRIPT_TEST(an_empty_or_senseless_trace_is_nothing),
         SCRIPT_TEST(a_trace_cut_anywhere_is_a_beginning_of_the_whole),
         SCRIPT_TEST(pieces_that_follow_on_are_one_trace),
