@@ -233,20 +233,45 @@ static int go_on(struct fast *f, const psb_list *psbs, size_t *at)
     return 0;
 }
 
+/* Whether libipt holds a FUP at PSB `to` that no TIP has answered: it goes on waiting past the PSB, and would
+ * forget it if it were set there anew. `waits`: at PSB `from`. */
+static bool fup_waits(const struct fast *f, size_t from, size_t to, bool waits)
+{
+    struct pt_packet_decoder *packets = f->w->times.ahead;
+    struct pt_packet packet;
+    uint64_t offset;
+    bool header = false;
+    if (pt_pkt_sync_set(packets, from) < 0)
+        return true;
+    while (pt_pkt_get_offset(packets, &offset) == 0 && offset < to) {
+        if (pt_pkt_next(packets, &packet, sizeof(packet)) < 0)
+            return true;
+        if (packet.type == ppt_psb || packet.type == ppt_psbend)
+            header = packet.type == ppt_psb;
+        else if (packet.type == ppt_fup)
+            waits |= !header;
+        else if (packet.type == ppt_tip || packet.type == ppt_tip_pge || packet.type == ppt_tip_pgd)
+            waits = false;
+    }
+    return waits;
+}
+
 /* libipt's walk, until it stands at a PSB that the fast one can take over (*at), or at the end. `rc`: as
  * walk_run(). */
 static int go_slowly(struct fast *f, const psb_list *psbs, int rc, size_t *at)
 {
     struct walk *w = f->w;
+    bool waits = false;
     for (;;) {
-        size_t next = *at + 1;
+        size_t next = *at + 1, from = psbs->at[*at];
         w->until = next < psbs->n ? psbs->at[next] : UINT64_MAX - 1;
         rc = walk_run(w, rc);
         if (rc != WALK_PSB)
             return rc;
         /* The event was read at the PSBEND. */
         *at = psb_from(psbs, w->event_offset) - 1;
-        if (take_over(f, psbs->at[*at]) && f->p == f->begin + w->event_offset + 2) {
+        waits = fup_waits(f, from, psbs->at[*at], waits);
+        if (!waits && take_over(f, psbs->at[*at]) && f->p == f->begin + w->event_offset + 2) {
             walk_time(w, &w->event_time);
             f->s.serial = w->serial;
             f->s.now = w->now;

@@ -64,6 +64,26 @@ static inline size_t packet_extended_size(const uint8_t *p)
     }
 }
 
+/* Whether a whole packet's payload is one that there can be; else it is damage. */
+static inline bool packet_extended_fits(const uint8_t *p)
+{
+    switch (p[1]) {
+    case EXTENDED_PSB:
+        for (unsigned i = 2; i < PSB_SIZE; i += 2)
+            if (p[i] != p[0] || p[i + 1] != p[1])
+                return false;
+        return true;
+    case EXTENDED_TNT: /* without the stop bit */
+        return packet_number(p + 2, 6) != 0;
+    case EXTENDED_CBR:
+        return p[2] != 0;
+    case EXTENDED_TMA: /* reserved bits */
+        return !(p[6] & 0xfe);
+    default:
+        return true;
+    }
+}
+
 static inline size_t packet_cyc_size(const uint8_t *p, const uint8_t *end)
 {
     size_t n = 1;
@@ -84,12 +104,16 @@ static inline size_t packet_size(const uint8_t *p, const uint8_t *end)
         if (*p != PACKET_EXTENDED)
             return 1; /* TNT or PAD */
         n = left > 1 ? packet_extended_size(p) : 0;
+        if (n == 0 || n > left || !packet_extended_fits(p))
+            return 0;
     } else if ((*p & 3) == 3) {
         n = packet_cyc_size(p, end);
     } else if (*p == PACKET_TSC) {
         n = 8;
-    } else if (*p == PACKET_MTC || *p == PACKET_MODE) {
+    } else if (*p == PACKET_MTC) {
         n = 2;
+    } else if (*p == PACKET_MODE) {
+        n = left > 1 && p[1] >> 5 <= 1 ? 2 : 0;
     } else {
         unsigned kind = *p & 0x1f;
         bool ip = kind == PACKET_TIP || kind == PACKET_PGE || kind == PACKET_PGD || kind == PACKET_FUP;

@@ -343,7 +343,7 @@ static bool read_header(struct fast *f, const uint8_t *p, bool apply, struct hea
 {
     uint64_t last = 0;
     memset(h, 0, sizeof(*h));
-    if (packet_size(p, f->end) != PSB_SIZE || pt_find_psb(p, PSB_SIZE, 0) != 0)
+    if (packet_size(p, f->end) != PSB_SIZE)
         return false;
     for (p += PSB_SIZE;;) {
         size_t size = packet_size(p, f->end);
@@ -400,7 +400,7 @@ bool fast_begin(struct fast *f, const uint8_t *psb)
         return false;
     s->mode = h.has_mode ? h.mode : f->w->options->config.bits == 32 ? CODE_32 : CODE_64;
     s->mode_known = h.has_mode;
-    s->serial = h.has_fup ? s->times.serial : 0; /* as cross() leaves it */
+    s->serial = h.has_fup && h.has_mode ? s->times.serial : 0; /* as cross() leaves it */
     if (s->times.base.known)
         s->now = dec_clock_ns(&s->times.config->clock, s->times.tsc);
     if (!fast_ask(f))
@@ -408,6 +408,28 @@ bool fast_begin(struct fast *f, const uint8_t *psb)
     s->on = h.has_fup;
     if (s->on)
         fast_stand(f, h.ip);
+    return true;
+}
+
+/* Whether there is nothing unusual up to the first packet of a branch, or the end of the next PSB+: libipt
+ * reads ahead so far behind a PSB+, and tells nothing of that PSB+ where it fails. */
+static bool ahead_is_whole(const struct fast *f)
+{
+    bool header = false;
+    size_t size;
+    for (const uint8_t *p = f->p; p < f->end; p += size) {
+        unsigned kind = *p & 0x1f;
+        size = packet_size(p, f->end);
+        if (size == 0 || *p == PACKET_FUP) /* such a FUP has no address */
+            return false;
+        if (is_time(p) || kind == PACKET_FUP || *p == PACKET_MODE)
+            continue;
+        if (*p != PACKET_EXTENDED || p[1] == EXTENDED_TNT)
+            return !header;
+        if (p[1] == EXTENDED_PSBEND || p[1] == EXTENDED_OVF)
+            return header && p[1] == EXTENDED_PSBEND;
+        header |= p[1] == EXTENDED_PSB;
+    }
     return true;
 }
 
@@ -419,11 +441,14 @@ static bool cross(struct fast *f, const uint8_t *p)
         return false;
     if (f->s.on && (!fast_reach(f, h.ip) || (h.has_mode && h.mode != f->s.mode)))
         return false;
+    if (!ahead_is_whole(f))
+        return false;
     f->s.mode_known |= h.has_mode;
     f->timely = true; /* so that each stretch ends with a time that is known */
     if (!read_header(f, p, true, &h))
         return false;
-    return !f->s.on || point(f, POINT_NOW); /* while tracing is off, nothing happens at that time */
+    /* While tracing is off, nothing happens at that time; libipt tells of a PSB+ by its mode. */
+    return !f->s.on || !h.has_mode || point(f, POINT_NOW);
 }
 
 /* The time of a TNT packet is that of its last bit, whose words are the last of the trail: it goes in front

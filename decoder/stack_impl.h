@@ -197,6 +197,14 @@ int stk_park(struct dec_stack *s, size_t from);
 /* If a parked stack goes on at `address`: puts its frames back. 1: done, 0: none, -1: no memory. */
 int stk_unpark(struct dec_stack *s, uint64_t address);
 
+/* A jump leads behind the call that frame `from` came from, which only a switch to another stack does: parks
+ * the stack that began in that frame or above it. 0 or -1. */
+int stk_park_jumped(struct dec_stack *s, size_t from);
+
+/* If a parked stack has a frame of `function`: unwinds to `keep` frames and puts that stack back down to that
+ * frame. 1: done, 0: none, -1: no memory. */
+int stk_unpark_function(struct dec_stack *s, size_t keep, const struct dec_function *function);
+
 void stk_drop_parked(struct dec_stack *s);
 
 /* ---- stack_segment.c ---- */

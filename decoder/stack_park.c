@@ -58,10 +58,21 @@ int stk_park(struct dec_stack *s, size_t from)
     return 0;
 }
 
-static int put_back(struct dec_stack *s, const struct parked *p)
+int stk_park_jumped(struct dec_stack *s, size_t from)
 {
-    /* The innermost frame is the call that switched: it returns now. */
-    for (size_t i = 0; i + 1 < p->n; i++) {
+    size_t end = from + 1;
+
+    while (end < s->frames.n && s->frames.at[end].kind != FRAME_BASE)
+        end++;
+    if (!(stk_row(s, s->frames.at[from].row)->flags & TDB_CALL_TAIL))
+        from++;
+    return end - from > 1 && s->frames.at[from].kind == FRAME_CALL ? park_one(s, from, end) : 0;
+}
+
+/* The frames of a parked stack up to `n`, as an island. */
+static int put_back(struct dec_stack *s, const struct parked *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
         struct frame f = {.function = p->frames[i].function,
                           .ret = p->frames[i].ret,
                           .alt = p->frames[i].alt,
@@ -82,8 +93,31 @@ int stk_unpark(struct dec_stack *s, uint64_t address)
 
         if (p.ret != address || p.n < 2)
             continue;
-        rc = put_back(s, &p);
+        rc = put_back(s, &p, p.n - 1); /* the innermost frame is the call that switched: it returns now */
         drop(s, i);
+        s->counts.switches++;
+        return rc ? -1 : 1;
+    }
+    return 0;
+}
+
+int stk_unpark_function(struct dec_stack *s, size_t keep, const struct dec_function *function)
+{
+    for (size_t i = s->parked.n; i-- > 0;) {
+        struct parked p = s->parked.at[i];
+        size_t n = p.n;
+
+        while (n > 0 && p.frames[n - 1].function->family != function->family)
+            n--;
+        if (n == 0)
+            continue;
+        s->parked.at[i].frames = NULL; /* parking what is left now may forget this one */
+        int rc = stk_unwind(s, keep, true) || put_back(s, &p, n);
+        free(p.frames);
+        for (i = 0; i < s->parked.n && s->parked.at[i].frames; i++)
+            ;
+        if (i < s->parked.n)
+            drop(s, i);
         s->counts.switches++;
         return rc ? -1 : 1;
     }

@@ -170,8 +170,12 @@ static int return_into_entry(struct dec_stack *s, const struct dec_function *fun
 /* Leaves for a function that called everything that is known of this island. */
 static int unwind_past_base(struct dec_stack *s, const struct dec_function *function)
 {
-    size_t base = s->frames.n - 1;
+    size_t base = s->frames.n - 1, thrower = is_unwinder(&s->frames.at[base]) ? base : base - 1;
+    /* Or the unwinder was called on another stack, in a function that the switch to it jumped to. */
+    int done = thrower > 1 ? stk_unpark_function(s, thrower - 1, function) : 0;
 
+    if (done)
+        return done < 0 ? -1 : 0;
     while (base > 0 && s->frames.at[base].kind != FRAME_BASE)
         base--;
     if (stk_unwind(s, base + 1, true))
@@ -274,6 +278,8 @@ static int jump_far_off(struct dec_stack *s, const struct dec_event *e, const st
     if (done)
         return done < 0 ? -1 : 0;
     i = stk_find_return(s, e->to);
+    if (i >= 0 && !unwinding(s) && stk_park_jumped(s, (size_t)i))
+        return -1;
     if (i >= 0)
         return unwind_to(s, (size_t)i, true);
     done = stk_unpark(s, e->to);

@@ -107,6 +107,18 @@ static void trace_other(struct script *s)
     put_ip(s, ppt_tip, BASE);
 }
 
+/* Reserved bits of a TMA packet are set. */
+static void trace_damage(struct script *s)
+{
+    struct pt_packet tma = {.type = ppt_tma, .payload.tma = {.ctc = 0x34, .fc = 0x100}};
+    put_plain(s, ppt_pad);
+    put(s, tma);
+    s->trace[script_size(s) - 1] |= 0xd0;
+    put_tnt(s, "TN");
+    put_tsc(s, 20000);
+    put_tnt(s, "N");
+}
+
 /* nop; jne +1; nop; jne -6; nop */
 #define LOOP                                                                                                 \
     {                                                                                                        \
@@ -130,6 +142,7 @@ static const struct seed seeds[] = {
     {"calls-snapshot", {128, 2 | 4 | 16, 8, 64}, CALLS, trace_calls},
     {"times", {16 | 32 | 3, 0, 8, 0}, LOOP, trace_times},
     {"times-alone", {3, 0, 8, 0}, LOOP, trace_times},
+    {"times-damaged", {4, 8 | 16, 8, 100}, LOOP, trace_damage},
     {"events", {0, 0, 8, 0}, LOOP, trace_events},
     {"losses", {0, 8 | 16, 8, 100}, LOOP, trace_losses},
     {"tsx", {128, 1, 8, 0}, LOOP, trace_tsx},

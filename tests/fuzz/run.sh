@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs each libFuzzer target (all, or those named) over its seeds and its corpus, then on for SECONDS_EACH (60). The corpora stay in
+# Runs each libFuzzer target (all, or those named) over its seeds, what once failed (found/TARGET) and its corpus, then on for SECONDS_EACH (60). The corpora stay in
 # the build folder and grow; what makes a target fail is kept in findings/ beside them. The programs are those of `make fuzz`.
 # usage: run.sh [TARGET...]
 set -u
@@ -17,7 +17,8 @@ seeds() { # TARGET FOLDER
             while read -r text; do printf %s "$text" >"$2/$(printf %s "$text" | cksum | cut -d' ' -f1)"; done
         ;;
     *) "$programs/$1_seeds" "$2" ;;
-    esac
+    esac || return 1
+    [ ! -d "$(dirname "$0")/found/$1" ] || cp "$(dirname "$0")/found/$1"/* "$2"
 }
 
 run() { # TARGET

@@ -27,7 +27,8 @@ head -n -1 arm.out | diff -u plain.out - || fail "stepped, the program prints so
 "$STALLTRAP" decode x.1.data --dump calls >dump.calls 2>dump.err || fail "decode --dump ends with $?" dump.err
 perf_calls x.1.data
 python3 "$SOURCE/tests/golden/normalize_calls.py" dump perf.calls dump.calls || fail "perf and decode --dump calls differ"
-python3 "$SOURCE/tests/golden/normalize_calls.py" rows perf.calls x.1.db || fail "perf and the database differ"
+# Boost.Context comes back from a switch by a jump: a return in the database, none to perf.
+[ "$name" = fibers ] || python3 "$SOURCE/tests/golden/normalize_calls.py" rows perf.calls x.1.db || fail "perf and the database differ"
 bash "$SOURCE/tests/golden/check_db.sh" x.1.db || fail "the database breaks a rule"
 python3 "$SOURCE/tests/golden/check_schema.py" "$SOURCE" x.1.db || fail "the database holds what docs/schema.md does not tell of"
 [ "$(sql x.1.db "SELECT value FROM meta WHERE key = 'decode_errors'")" = 0 ] || fail "decoding errors"
@@ -45,6 +46,7 @@ sqlite3 -readonly x.1.db <tree.sql >found.tree || fail "no tree"
 if [ -e "$known_trees/$name.calls" ]; then # several stacks in one thread: the order of the calls is known
     "$programs/treecheck" flat found.tree >found.calls
     diff -u "$known_trees/$name.calls" found.calls || fail "the calls are not the known ones"
+    "$programs/treecheck" --tails sibling compare "$known_trees/$name.nested" found.tree || fail "the tree is not the known one" found.tree
 else
     "$programs/treecheck" --tails sibling compare "$known_trees/$name.tree" found.tree || fail "the tree is not the known one" found.tree
 fi

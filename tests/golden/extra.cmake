@@ -8,7 +8,7 @@ function(st_golden_calls name)
     ENVIRONMENT "STALLTRAP=$<TARGET_FILE:stalltrap>;BUILD=${CMAKE_BINARY_DIR};SOURCE=${CMAKE_SOURCE_DIR}")
 endfunction()
 
-foreach(name recursion func_pointers tail_calls setjmp_longjmp signals nested_signals exceptions threads ifunc nest coroutine)
+foreach(name recursion func_pointers tail_calls setjmp_longjmp signals nested_signals exceptions threads ifunc nest coroutine fibers)
   st_golden_calls(${name} workload ${name} 0)
 endforeach()
 st_golden_calls(segv workload segv 139)

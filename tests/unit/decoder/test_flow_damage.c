@@ -27,6 +27,106 @@ static void a_broken_packet_costs_up_to_the_next_psb(void **state)
     assert_int_equal(s->counts.errors, 1);
 }
 
+/* First behind a PSB+, and within one. */
+static void a_time_packet_with_reserved_bits_is_a_broken_packet(void **state)
+{
+    struct script *s = *state;
+    struct pt_packet tma = {.type = ppt_tma, .payload.tma = {.ctc = 0x34, .fc = 0x15}};
+    script_code(s, 0x1000, 0x75, 0xfe);
+    put_psb(s, 0x1000, 10000);
+    put(s, tma);
+    s->trace[script_size(s) - 1] |= 0xd0;
+    put_tnt(s, "TT");
+    script_expect(s, "gap 5\n");
+    put_psb(s, 0x1000, 20000);
+    put_tnt(s, "T");
+    put_tnt(s, "N");
+    script_expect(s, "gap 5\non 0 1000\njcc 1000 1000\njcc 1000 1002 not\n");
+    put_plain(s, ppt_psb);
+    put_tsc(s, 30000);
+    put(s, tma);
+    s->trace[script_size(s) - 1] |= 0x02;
+    put_mode(s, ptem_64bit);
+    put_ip(s, ppt_fup, 0x1000);
+    put_plain(s, ppt_psbend);
+    put_tnt(s, "T");
+    put_psb(s, 0x1000, 40000);
+    put_tnt(s, "N");
+    assert_int_equal(script_run(s), 0);
+    assert_non_null(strstr(s->text.at, "gap 5\non 0 1000\njcc 1000 1002 not\n"));
+    assert_int_equal(s->counts.errors, 2);
+}
+
+/* What looks ahead for the time that cycles cannot pass goes on behind the damage at the next PSB, not within
+ * it. */
+static void cycles_before_a_broken_psb_are_not_held_back_by_it(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe);
+    put_psb(s, 0x1000, 10000);
+    put_plain(s, ppt_psb);
+    put_tsc(s, 10000);
+    put_cyc(s, 10);
+    put_mode(s, ptem_64bit);
+    put_ip(s, ppt_fup, 0x1000);
+    put_plain(s, ppt_psbend);
+    put_tnt(s, "T");
+    put_tnt(s, "N");
+    put_plain(s, ppt_psb);
+    s->trace[script_size(s) - 4] = 0;
+    put_tsc(s, 10000);
+    script_expect(s, "on 0 1000\njcc 1000 1000\ngap 5\n");
+    assert_int_equal(s->counts.last_time, 10010);
+}
+
+/* libipt tells nothing of a PSB+ that is followed by damage, with no branch between: not its time either. */
+static void a_psb_directly_before_damage_gives_no_time(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe);
+    put_psb(s, 0x1000, 10000);
+    put_psb(s, 0x1000, 20000);
+    put_cyc(s, 10);
+    size_t bad = script_size(s);
+    put_tnt(s, "TTTTTTTT");
+    s->trace[bad + 1] = 0xff;
+    script_expect(s, "gap 5\n");
+    assert_int_equal(s->counts.last_time, 10000);
+    s->trace[bad + 1] = 0xa3; /* a long TNT packet: whole */
+    assert_int_equal(script_run(s), 0);
+    assert_int_equal(s->counts.errors, 0);
+    assert_int_equal(s->counts.last_time, 20010);
+}
+
+/* That event alone tells libipt's walk of the time there. */
+static void a_psb_without_a_mode_gives_no_time(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe);
+    put_psb(s, 0x1000, 10000);
+    put_tnt(s, "T");
+    for (int i = 1; i < 4; i++) {
+        put_plain(s, ppt_psb);
+        put_tsc(s, 10000 + 1000 * (uint64_t)i);
+        put_ip(s, ppt_fup, 0x1000);
+        put_plain(s, ppt_psbend);
+        if (i == 2)
+            put_tnt(s, "T");
+    }
+    assert_int_equal(script_run(s), 0);
+    assert_int_equal(s->counts.errors, 0);
+}
+
+static void a_bus_ratio_of_0_is_a_broken_packet(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe);
+    put_psb(s, 0x1000, 10000);
+    put(s, (struct pt_packet){.type = ppt_cbr, .payload.cbr.ratio = 0});
+    put_tnt(s, "TT");
+    script_expect(s, "gap 5\n");
+}
+
 static void an_empty_or_senseless_trace_is_nothing(void **state)
 {
     struct script *s = *state;
@@ -157,6 +257,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SCRIPT_TEST(a_broken_packet_costs_up_to_the_next_psb),
+        SCRIPT_TEST(a_time_packet_with_reserved_bits_is_a_broken_packet),
+        SCRIPT_TEST(cycles_before_a_broken_psb_are_not_held_back_by_it),
+        SCRIPT_TEST(a_psb_directly_before_damage_gives_no_time),
+        SCRIPT_TEST(a_psb_without_a_mode_gives_no_time),
+        SCRIPT_TEST(a_bus_ratio_of_0_is_a_broken_packet),
         SCRIPT_TEST(an_empty_or_senseless_trace_is_nothing),
         SCRIPT_TEST(a_trace_cut_anywhere_is_a_beginning_of_the_whole),
         SCRIPT_TEST(pieces_that_follow_on_are_one_trace),

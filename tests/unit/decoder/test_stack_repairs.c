@@ -345,6 +345,62 @@ static void coroutine_goes_on_where_it_was(void **state)
     assert_int_equal(script_counts().switches, 2);
 }
 
+/* A fiber whose stack is switched to by jumps: `b` begins on it by a tail call, calls `c` that jumps back. */
+static void fiber_switched_by_jumps(void **state)
+{
+    (void)state;
+    assert_string_equal(script_run("0 enable - main\n"
+                                   "10 call main+16 a\n"
+                                   "20 jmp a+8 b indirect\n"
+                                   "30 call b+16 c\n"
+                                   "40 jmp c+8 main+21 indirect\n"
+                                   "50 call main+40 d\n"
+                                   "60 jmp d+8 b+21 indirect\n"
+                                   "70 call b+24 c\n"
+                                   "80 jmp c+8 main+45 indirect\n"
+                                   "90 jmp main+60 main",
+                                   NULL),
+                        "main 0+90 self 30 no-call no-return\n"
+                        "  a 10+10 self 10\n"
+                        "  b 20+20 self 10 tail\n"
+                        "    c 30+10 self 10 no-return\n"
+                        "  d 50+30 self 10\n"
+                        "    b 60+20 self 10 no-call no-return\n"
+                        "      c 70+10 self 10 no-return\n");
+    assert_int_equal(script_counts().strays, 0);
+    assert_int_equal(script_counts().switches, 1);
+}
+
+/* A fiber is gone back to in order to throw there: `c` is jumped to on its stack, and the landing pad is in
+ * its frame `b`. */
+static void exception_on_another_stack(void **state)
+{
+    (void)state;
+    assert_string_equal(script_run("0 enable - main\n"
+                                   "10 call main+16 a\n"
+                                   "20 jmp a+8 b indirect\n"
+                                   "30 call b+16 c\n"
+                                   "40 jmp c+8 main+21 indirect\n"
+                                   "50 call main+40 d\n"
+                                   "60 jmp d+8 c indirect\n"
+                                   "70 call c+16 f\n"
+                                   "80 call f+16 longjmp\n"
+                                   "90 jmp longjmp+8 b+40 indirect\n"
+                                   "100 jmp b+48 main+45 indirect\n"
+                                   "110 jmp main+60 main",
+                                   NULL),
+                        "main 0+110 self 30 no-call no-return\n"
+                        "  a 10+10 self 10\n"
+                        "  b 20+20 self 10 tail\n"
+                        "    c 30+10 self 10 no-return\n"
+                        "  d 50+10 self 10\n"
+                        "  c 60+40 self 10 tail\n"
+                        "    f 70+20 self 10 no-return\n"
+                        "      longjmp 80+10 self 10 no-return\n"
+                        "    b 90+10 self 10 no-call no-return\n");
+    assert_int_equal(script_counts().strays, 0);
+}
+
 /* Two coroutines that hand over to each other must not build a staircase. */
 static void coroutines_among_themselves(void **state)
 {
@@ -427,6 +483,8 @@ int main(void)
         cmocka_unit_test(return_stack_filling_is_no_recursion),
         cmocka_unit_test(begins_before_a_retpoline),
         cmocka_unit_test(coroutine_goes_on_where_it_was),
+        cmocka_unit_test(fiber_switched_by_jumps),
+        cmocka_unit_test(exception_on_another_stack),
         cmocka_unit_test(coroutines_among_themselves),
         cmocka_unit_test(unknown_stack_is_an_island),
         cmocka_unit_test(transaction_abort_is_a_jump),

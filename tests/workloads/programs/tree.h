@@ -20,7 +20,11 @@ static volatile unsigned work_done;
 /* Says that [BASE, BASE + BYTES) is a stack of its own (a coroutine's), or a stack for signal handlers (NAME
  * ""). Only the instrumented build wants to know. */
 #ifdef TREE_LOG
-void tree_log_stack(const char *name, const void *base, unsigned long bytes);
+#ifdef __cplusplus
+extern "C"
+#endif
+    void
+    tree_log_stack(const char *name, const void *base, unsigned long bytes);
 #define OWN_STACK(name, base, bytes) tree_log_stack(name, base, bytes)
 #else
 #define OWN_STACK(name, base, bytes) ((void)(name), (void)(base), (void)(bytes))
