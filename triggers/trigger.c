@@ -57,7 +57,7 @@ int trg_add_mark(struct trg_set **set, const char *text, struct st_error *err)
 {
     static const char *const words[] = {"tracepoint", "usdt", "func", "call"};
     size_t n = strcspn(text, ":"), known = 0;
-    char as_call[512], safe[256];
+    char *as_call = NULL, safe[256];
     int rc;
 
     while (known < 4 && (strlen(words[known]) != n || strncmp(words[known], text, n)))
@@ -67,8 +67,10 @@ int trg_add_mark(struct trg_set **set, const char *text, struct st_error *err)
         return st_fail(
             err, ST_EUSAGE,
             "--mark '%s': a mark is tracepoint:CATEGORY:NAME, usdt:PATH:PROVIDER:NAME or func:NAME", safe);
-    snprintf(as_call, sizeof(as_call), "call%s", text + n);
-    rc = trg_add(set, n == 4 && !strncmp(text, "func", 4) ? as_call : text, err);
+    if (n == 4 && !strncmp(text, "func", 4) && asprintf(&as_call, "call%s", text + n) < 0)
+        return st_nomem(err, "a mark");
+    rc = trg_add(set, as_call ? as_call : text, err);
+    free(as_call);
     if (!rc)
         rc = keep_text(&(*set)->each.at[(*set)->each.n - 1].spec, text, err);
     return rc ? st_prefix(err, "--mark '%s': ", safe) : 0;
