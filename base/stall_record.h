@@ -194,6 +194,7 @@ struct st_symbol_record {
  * of each ring; in_kernel: stopped by the kernel before user space woke; late: written since its thread last
  * got a CPU switches_since  context switches before this were dropped for room (absent: none were)
  *   stalls_since    stall records before this were dropped for room (absent: none were)
+ *   marks_since     marks before this were overwritten by newer ones (absent: none were)
  *   lost_events     records the triggers could not write
  *   warning         a sentence; may occur several times */
 struct st_meta_record {

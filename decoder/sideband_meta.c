@@ -183,5 +183,7 @@ int sb_apply_meta(struct sb_context *c)
         sb->last = (uint64_t)done > sb->last ? (uint64_t)done : sb->last;
     if (apply_dropped(c, "switches_since", "context switches"))
         return -1;
-    return apply_dropped(c, "stalls_since", "stall records");
+    if (apply_dropped(c, "stalls_since", "stall records"))
+        return -1;
+    return apply_dropped(c, "marks_since", "marks");
 }

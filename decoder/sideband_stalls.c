@@ -1,4 +1,5 @@
 /* Stall records and the names of kernel addresses that go with them (base/stall_record.h). */
+#include "base/safetext.h"
 #include "decoder/sideband_impl.h"
 
 #include <inttypes.h>
@@ -74,11 +75,12 @@ static int take_names(struct sb_context *c, const struct pd_record *r, const str
     return 0;
 }
 
-/* "fd=3 count=12": the strings, a space between them. */
+/* "fd=3 count=12": the strings, a space between them. A text that the target wrote may hold anything. */
 static int take_mark(struct sb_context *c, const struct pd_record *r, const struct pd_sample *sample,
                      struct st_error *err)
 {
     struct dec_notice n = {.time = r->id.time, .tid = (int32_t)r->id.tid, .cpu = (int32_t)r->id.cpu};
+    char text[ST_MARK_TEXT + 1] = "";
     struct st_mark_record m;
     size_t used = 0;
     char *name;
@@ -89,13 +91,14 @@ static int take_mark(struct sb_context *c, const struct pd_record *r, const stru
     }
     memcpy(&m, sample->raw, sizeof(m));
     m.name[sizeof(m.name) - 1] = '\0';
-    for (size_t i = 0; i < m.text_n && i < sizeof(m.text) && used + 1 < sizeof(n.detail); i++)
+    for (size_t i = 0; i < m.text_n && i < sizeof(m.text) && used + 1 < sizeof(text); i++)
         if (m.text[i])
-            n.detail[used++] = m.text[i];
-        else if (used && n.detail[used - 1] != ' ')
-            n.detail[used++] = ' ';
-    while (used && n.detail[used - 1] == ' ')
-        n.detail[--used] = '\0';
+            text[used++] = m.text[i];
+        else if (used && text[used - 1] != ' ')
+            text[used++] = ' ';
+    while (used && strchr(" \r\n", text[used - 1])) /* a line that was written has an end */
+        text[--used] = '\0';
+    st_safe_text(n.detail, sizeof(n.detail), text);
     name = strdup(m.name);
     n.name = name;
     if (!name || st_vec_push(&c->sb->mark_names, name)) {

@@ -11,6 +11,7 @@
 #include "recorder/kallsyms.h"
 #include "recorder/launch.h"
 #include "recorder/loop.h"
+#include "recorder/mark_rings.h"
 #include "recorder/metrics.h"
 #include "recorder/perf_clock.h"
 #include "recorder/record_store.h"
@@ -57,6 +58,8 @@ struct arm {
     struct rec_sideband *sideband;
 
     struct rec_group stalls; /* bpf-output events */
+
+    struct rec_mark_rings marks;
 
     const struct rec_source_ops *ops;
 

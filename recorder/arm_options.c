@@ -124,7 +124,7 @@ static int parse(struct arm_options *o, int argc, char **argv, struct st_error *
         CALL("on", 0, "TRIGGER", &o->triggers, add_trigger,
              "snapshot when this happens, as offcpu>20ms (repeatable)"),
         CALL("mark", 0, "EVENT", &o->marks, add_mark,
-             "put these on the timeline: tracepoint:CAT:NAME, usdt:..., func:NAME (repeatable)"),
+             "put these on the timeline: tracepoint:CAT:NAME, usdt:..., func:NAME, write:FD (repeatable)"),
         PLAIN("source", 0, "NAME", ST_OPT_STRING, &o->source, "auto, intel-pt, sample or step"),
         CALL("kernel", 0, NULL, &o->kernel, set_kernel,
              "record kernel code too (default for root, where the source can)"),

@@ -185,6 +185,16 @@ static int set_output(struct arm *arm, struct trg_set *set, struct st_error *err
     return rc;
 }
 
+static int open_mark_rings(struct arm *arm, const struct perf_event_attr *attr, struct st_error *err)
+{
+    int rc = rec_mark_rings_open(&arm->marks, attr, &arm->stalls, err);
+
+    for (size_t i = 0; !rc && i < arm->marks.each.n; i++)
+        rc = trg_set_output(arm->options.marks, arm->marks.each.at[i].ring.cpu, arm->marks.each.at[i].ring.fd,
+                            err);
+    return rc;
+}
+
 /* The rings for what triggers and marks write. */
 static int open_outputs(struct arm *arm, struct st_error *err)
 {
@@ -199,8 +209,8 @@ static int open_outputs(struct arm *arm, struct st_error *err)
         rc = rec_group_add(&arm->stalls, -1, "take the records of triggers on every CPU", err);
     if (!rc)
         rc = set_output(arm, arm->options.triggers, err);
-    if (!rc)
-        rc = set_output(arm, arm->options.marks, err);
+    if (!rc && arm->options.marks)
+        rc = open_mark_rings(arm, &attr, err);
     st_vec_free(&cpus);
     return rc ? rc : rec_group_watch(&arm->stalls, arm->loop, arm_on_stalls, arm, err);
 }
@@ -365,6 +375,7 @@ void arm_detach(struct arm *arm)
     if (arm->source)
         arm->ops->close(arm->source);
     arm->source = NULL;
+    rec_mark_rings_close(&arm->marks);
     rec_group_close(&arm->stalls, arm->loop);
     rec_sideband_close(arm->sideband, arm->loop);
     arm->sideband = NULL;

@@ -125,7 +125,8 @@ static int write_snapshot(struct arm *arm, struct st_error *err)
         .source_text = arm->source_text,
         .armed = arm->armed,
         .lost_events = (arm->options.triggers ? trg_lost(arm->options.triggers) : 0) +
-                       (arm->options.marks ? trg_lost(arm->options.marks) : 0),
+                       (arm->options.marks ? trg_lost(arm->options.marks) : 0) + arm->marks.lost,
+        .marks_since = arm->marks.since,
         .warnings = arm->warnings.at,
         .nwarnings = arm->warnings.n,
     };
@@ -185,6 +186,8 @@ static int capture(struct arm *arm, struct st_error *err)
         rc = rec_sideband_drain(arm->sideband, err);
     if (!rc)
         rc = arm_drain_stalls(arm, err);
+    if (!rc)
+        rc = rec_mark_rings_take(&arm->marks, arm->store, err);
     arm_tell(arm);
     if (!rc)
         return 0;

@@ -53,6 +53,8 @@ struct rec_snapshot {
 
     uint64_t lost_events;
 
+    uint64_t marks_since; /* marks before were overwritten; 0: none were */
+
     const char *const *warnings;
 
     size_t nwarnings;

@@ -213,6 +213,8 @@ int snap_write_meta(struct snap *s, struct st_error *err)
         put(&p, "switches_since=%" PRIu64, rec_store_events_dropped(in->store));
     if (rec_store_samples_dropped(in->store))
         put(&p, "stalls_since=%" PRIu64, rec_store_samples_dropped(in->store));
+    if (in->marks_since)
+        put(&p, "marks_since=%" PRIu64, in->marks_since);
     put(&p, "lost_events=%" PRIu64, in->lost_events);
     for (size_t i = 0; i < in->nwarnings; i++)
         put(&p, "warning=%s", in->warnings[i]);

@@ -9,7 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define TCP_LISTEN 10 /* include/net/tcp_states.h */
+#define TCP_LISTEN 10         /* include/net/tcp_states.h */
+#define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
 
 /* Calls whose first argument is the descriptor that they wait for. */
 static bool is_of_a_file(int32_t call)
@@ -73,10 +74,32 @@ static void add_accepted(struct st_stall_record *r)
         trg_add_attribute(r, "accepted", "1");
 }
 
+/* Whether who got the CPU is a thread of the kernel's own: any thread may call itself ksoftirqd. The command
+ * name in /proc/TID/stat may hold anything, ")" included. */
+static void add_next_kernel(struct st_stall_record *r)
+{
+    char path[64], line[512];
+    const char *behind;
+    unsigned flags;
+    FILE *f;
+
+    if (!r->next_tid)
+        return;
+    snprintf(path, sizeof(path), "/proc/%u/stat", r->next_tid);
+    f = fopen(path, "re");
+    if (!f)
+        return;
+    behind = fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
+    if (behind && sscanf(behind, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & PF_KTHREAD)
+        trg_add_attribute(r, "next_kernel", "1");
+    fclose(f);
+}
+
 void trg_add_attrs(struct st_stall_record *r)
 {
     if (r->extra_n > ST_STALL_EXTRA)
         return;
     add_file(r);
     add_accepted(r);
+    add_next_kernel(r);
 }

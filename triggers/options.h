@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TRG_NAME  256
+#define TRG_NAME  4096 /* a path is one: PATH_MAX */
 #define TRG_FIELD 32
 
 struct trg_options {

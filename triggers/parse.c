@@ -152,6 +152,14 @@ static int no_name(struct parser *p, struct span here)
     return ST_EUSAGE;
 }
 
+static bool take_name(struct parser *p, struct span word)
+{
+    char name[TRG_NAME];
+
+    snprintf(name, sizeof(name), "%.*s", (int)word.len, word.at);
+    return p->spec->kind->takes->set(p->spec->options, name);
+}
+
 static int parse_name(struct parser *p, const char **at)
 {
     const struct trg_name *takes = p->spec->kind->takes;
@@ -169,7 +177,9 @@ static int parse_name(struct parser *p, const char **at)
     *at = word.at + word.len;
     if (strcspn(word.at, " \t") < word.len)
         return reject(p, (struct span){word.at + strcspn(word.at, " \t"), 1}, "no spaces in a trigger");
-    if (word.len < WORD_MAX && word.len < TRG_NAME && takes->set(p->spec->options, word_of(word, buf)))
+    if (word.len >= TRG_NAME)
+        return reject(p, word, "a name of %zu characters: at most %d", word.len, TRG_NAME - 1);
+    if (take_name(p, word))
         return 0;
     reject(p, word, "'%s' is not %s", word_of(word, buf), takes->expects);
     return suggest(p, word, words, takes->words(words, WORDS_MAX));

@@ -6,6 +6,7 @@
 #include "triggers/kind.h"
 #include "triggers/parse.h"
 #include "triggers/privilege.h"
+#include "triggers/write.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,19 +26,42 @@ struct trg_set {
     struct trg_config copy;
 };
 
-int trg_add(struct trg_set **set, const char *text, struct st_error *err)
+/* The set takes what the spec owns, also when it fails. */
+static int add_spec(struct trg_set **set, struct trg_spec *spec, struct st_error *err)
 {
-    struct trg_one one = {0};
-    int rc = trg_parse(text, &one.spec, err);
+    struct trg_one one = {.spec = *spec};
+    int rc = 0;
 
-    if (rc)
-        return rc;
     if (!*set && !(*set = calloc(1, sizeof(**set))))
         rc = st_nomem(err, "the triggers");
     if (!rc && st_vec_push(&(*set)->each, one))
         rc = st_nomem(err, "the triggers");
     if (rc)
-        trg_spec_free(&one.spec);
+        trg_spec_free(spec);
+    return rc;
+}
+
+int trg_add(struct trg_set **set, const char *text, struct st_error *err)
+{
+    struct trg_spec spec;
+    int rc = trg_parse(text, &spec, err);
+
+    return rc ? rc : add_spec(set, &spec, err);
+}
+
+/* write:FD, which is no trigger. */
+static int add_written(struct trg_set **set, const char *fd, struct st_error *err)
+{
+    struct trg_spec spec = {
+        .kind = &trg_write, .text = strdup(fd), .options = calloc(1, sizeof(*spec.options))};
+    int rc = spec.text && spec.options ? 0 : st_nomem(err, "a mark");
+
+    if (!rc && !trg_set_descriptor(spec.options, fd))
+        rc =
+            st_fail(err, ST_EUSAGE, "write: needs %s, as in %s", trg_write.takes->expects, trg_write.example);
+    if (!rc)
+        return add_spec(set, &spec, err);
+    trg_spec_free(&spec);
     return rc;
 }
 
@@ -53,22 +77,36 @@ static int keep_text(struct trg_spec *spec, const char *text, struct st_error *e
     return 0;
 }
 
-int trg_add_mark(struct trg_set **set, const char *text, struct st_error *err)
+static int add_mark(struct trg_set **set, const char *text, struct st_error *err)
 {
-    static const char *const words[] = {"tracepoint", "usdt", "func", "call"};
+    static const char *const words[] = {"tracepoint", "usdt", "func", "call", "write"};
+    const size_t nwords = sizeof(words) / sizeof(words[0]);
     size_t n = strcspn(text, ":"), known = 0;
-    char as_call[512], safe[256];
+    char *as_call;
     int rc;
 
-    while (known < 4 && (strlen(words[known]) != n || strncmp(words[known], text, n)))
+    while (known < nwords && (strlen(words[known]) != n || strncmp(words[known], text, n)))
         known++;
+    if (known == nwords)
+        return st_fail(err, ST_EUSAGE,
+                       "a mark is tracepoint:CATEGORY:NAME, usdt:PATH:PROVIDER:NAME, func:NAME or write:FD");
+    if (!strcmp(words[known], "write"))
+        return add_written(set, text[n] ? text + n + 1 : "", err);
+    if (strcmp(words[known], "func"))
+        return trg_add(set, text, err);
+    if (asprintf(&as_call, "call%s", text + n) < 0)
+        return st_nomem(err, "a mark");
+    rc = trg_add(set, as_call, err);
+    free(as_call);
+    return rc;
+}
+
+int trg_add_mark(struct trg_set **set, const char *text, struct st_error *err)
+{
+    char safe[256];
+    int rc = add_mark(set, text, err);
+
     st_safe_text(safe, sizeof(safe), text);
-    if (known == 4)
-        return st_fail(
-            err, ST_EUSAGE,
-            "--mark '%s': a mark is tracepoint:CATEGORY:NAME, usdt:PATH:PROVIDER:NAME or func:NAME", safe);
-    snprintf(as_call, sizeof(as_call), "call%s", text + n);
-    rc = trg_add(set, n == 4 && !strncmp(text, "func", 4) ? as_call : text, err);
     if (!rc)
         rc = keep_text(&(*set)->each.at[(*set)->each.n - 1].spec, text, err);
     return rc ? st_prefix(err, "--mark '%s': ", safe) : 0;

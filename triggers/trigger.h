@@ -36,7 +36,8 @@ struct trg_config {
 int trg_add(struct trg_set **set, const char *text, struct st_error *err);
 
 /* The same for a --mark: a kind whose every hit counts, "tracepoint:CAT:NAME", "usdt:PATH:PROVIDER:NAME" or
- * "func:NAME", with if=. A set holds either triggers or marks. */
+ * "func:NAME", with if=; or "write:FD", what is written into a descriptor. A set holds either triggers or
+ * marks. */
 int trg_add_mark(struct trg_set **set, const char *text, struct st_error *err);
 
 size_t trg_count(const struct trg_set *set);

@@ -1,9 +1,11 @@
 """What stands around a server under test. peers.py drain FIFO: reads what the server logs, but only now and then. peers.py load PORT: one
-HTTP request after the other. peers.py slow FILE: answers HTTP after 60 ms, on the port that it writes into FILE."""
+HTTP request after the other. peers.py slow FILE: answers HTTP after 60 ms, on the port that it writes into FILE. peers.py echo FILE: sends
+back what it gets, on the port that it writes into FILE. peers.py ask PORT BYTES TIMES: sends so many bytes and waits for them to come back."""
 import fcntl
 import http.client
 import http.server
 import os
+import socket
 import sys
 import time
 
@@ -52,4 +54,25 @@ def slow(path):
     server.serve_forever()
 
 
-{"drain": drain, "load": load, "slow": slow}[sys.argv[1]](sys.argv[2])
+def echo(path):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        with open(path + ".new", "w") as file:
+            file.write(f"{server.getsockname()[1]}\n")
+        os.rename(path + ".new", path)
+        connection = server.accept()[0]
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        while data := connection.recv(65536):
+            connection.sendall(data)
+
+
+def ask(port, size, times):
+    with socket.create_connection(("127.0.0.1", int(port)), timeout=20) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for _ in range(int(times)):
+            connection.sendall(b"x" * int(size))
+            left = int(size)
+            while left:
+                left -= len(connection.recv(left)) or sys.exit("the connection has ended")
+
+
+{"drain": drain, "load": load, "slow": slow, "echo": echo, "ask": ask}[sys.argv[1]](*sys.argv[2:])

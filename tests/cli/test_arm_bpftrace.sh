@@ -40,6 +40,14 @@ for pid in $children; do
     esac
 done
 
+run "a script in a folder far down"
+far=$PWD/$(printf 'a-folder-with-a-name-of-some-length/%.0s' 1 2 3 4 5 6 7 8)
+mkdir -p "$far"
+cp slow.bt "$far"
+"$STALLTRAP" arm --source sample -p "$target" --on "bpftrace:${far}slow.bt" --no-decode --timeout 60s -o far >out 2>err
+is "exit status" 0 $?
+has "a trap" "^trap 1: thread $target .*told by its bpftrace script: read took" out
+
 run "watch measures the time between its lines"
 "$STALLTRAP" watch -p "$target" --on bpftrace:slow.bt --timeout 1s >out 2>err
 has "histogram" '^bpftrace:slow.bt: time between its lines: [1-9]' out

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -17,8 +18,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -175,6 +179,39 @@ static void ask_slow_server(void)
 static void ask_fast_server(void)
 {
     ask_in_one(0);
+}
+
+/* The buffer of the socket is full for most of the time: the other end reads late. */
+static void read_late(int listener)
+{
+    static char block[1 << 16];
+    int fd = accept(listener, NULL, NULL);
+
+    prctl(PR_SET_NAME, "server");
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) {
+        ssize_t left = 8 * (ssize_t)sizeof(block), n;
+
+        rest(LONG_MS);
+        while (left > 0 && (n = recv(fd, block, sizeof(block), MSG_DONTWAIT)) > 0)
+            left -= n;
+    }
+}
+
+static void send_to_slow_reader(void)
+{
+    static char block[1 << 16];
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(at);
+    int listener = socket(AF_INET, SOCK_STREAM, 0), fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    check(!bind(listener, (struct sockaddr *)&at, size) && !listen(listener, 1), "listen");
+    getsockname(listener, (struct sockaddr *)&at, &size);
+    if (!fork())
+        read_late(listener);
+    check(!connect(fd, (struct sockaddr *)&at, size), "connect");
+    for (;;)
+        check(send(fd, block, sizeof(block), 0) > 0, "send");
 }
 
 /* ---- UDP: a name server that takes its time, and another server that does ---- */
@@ -475,7 +512,7 @@ static void hog_the_cpu(void)
 {
     struct sched_param first = {.sched_priority = 1};
 
-    prctl(PR_SET_NAME, "hog");
+    prctl(PR_SET_NAME, argument ? argument : "hog");
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     check(!sched_setscheduler(0, SCHED_FIFO, &first), "sched_setscheduler");
     for (;;) {
@@ -489,6 +526,75 @@ static void lose_the_cpu(void)
     stay_on(1);
     if (!fork())
         hog_the_cpu();
+    for (;;)
+        compute(1000);
+}
+
+/* ---- packets: each goes to very many sockets, which takes its softirq a while. They are handled on CPU 1
+ * ---- */
+
+enum { LISTENERS = 4000, PACKETS = 100 };
+
+static void write_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    check(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text), path);
+    close(fd);
+}
+
+/* A network of its own, whose loopback hands its packets to CPU 1. */
+static void make_network(void)
+{
+    struct ifreq up = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_MULTICAST};
+    int fd;
+
+    check(!unshare(CLONE_NEWNET | CLONE_NEWNS), "unshare");
+    check(!mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) && !mount("s", "/sys", "sysfs", 0, NULL),
+          "/sys");
+    fd = socket(AF_INET, SOCK_DGRAM, 0);
+    check(!ioctl(fd, SIOCSIFFLAGS, &up), "the loopback");
+    close(fd);
+    write_file("/sys/class/net/lo/queues/rx-0/rps_cpus", "2");
+}
+
+static void send_packets(const struct sockaddr_in *to)
+{
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    struct in_addr lo = {htonl(INADDR_LOOPBACK)};
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    stay_on(0);
+    check(!setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &lo, sizeof(lo)), "IP_MULTICAST_IF");
+    for (;;) {
+        for (int i = 0; i < PACKETS; i++)
+            sendto(fd, "x", 1, 0, (const struct sockaddr *)to, sizeof(*to));
+        rest(100);
+    }
+}
+
+static void take_packets(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(5000)};
+    struct ip_mreq group = {.imr_interface.s_addr = htonl(INADDR_LOOPBACK)};
+    struct rlimit files = {LISTENERS + 64, LISTENERS + 64};
+    int one = 1, least = 1;
+
+    check(!setrlimit(RLIMIT_NOFILE, &files), "RLIMIT_NOFILE");
+    make_network();
+    at.sin_addr.s_addr = group.imr_multiaddr.s_addr = htonl(0xef010203);
+    for (int i = 0; i < LISTENERS; i++) {
+        int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+        check(!setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)), "SO_REUSEADDR");
+        check(!setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least)), "SO_RCVBUF");
+        check(!bind(fd, (struct sockaddr *)&at, sizeof(at)), "bind");
+        if (!i)
+            check(!setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &group, sizeof(group)), "IP_ADD_MEMBERSHIP");
+    }
+    if (!fork())
+        send_packets(&at);
+    stay_on(1);
     for (;;)
         compute(1000);
 }
@@ -533,7 +639,8 @@ static const struct {
     {"fsync", sync_file},         {"write-through", write_table}, {"log", write_log},
     {"fault", fault_pages_in},    {"read", read_blocks},          {"pipe", read_pipe},
     {"full-pipe", fill_pipe},     {"hog", lose_the_cpu},          {"compute", compute_for_ever},
-    {"cache", fill_the_cache},    {"sleep", wait_for_time},
+    {"cache", fill_the_cache},    {"sleep", wait_for_time},       {"slow-reader", send_to_slow_reader},
+    {"packets", take_packets},
 };
 
 int main(int argc, char **argv)

@@ -1,4 +1,5 @@
--- The CPU served interrupts: a handler held it (the triggers irq and softirq), or the thread that does what softirqs leave over got it.
+-- The CPU served interrupts: a handler held it (the triggers irq and softirq), or the thread that does what softirqs leave over got it
+-- (a thread of the kernel: others may have its name).
 SELECT CASE WHEN l.kind = 'irq' THEN 'interrupt load' ELSE 'softirq load' END AS cause,
        CASE l.kind WHEN 'irq' THEN 'an interrupt handler' ELSE 'a softirq' END || ' held the CPU for ' || duration(l.duration_ns) ||
        coalesce(': ' || coalesce((SELECT value FROM stall_attr WHERE stall_id = l.id AND key IN ('handler', 'softirq', 'irq', 'name')
@@ -10,4 +11,5 @@ SELECT 'softirq load', 'the thread was ready to run for ' || duration(l.duration
 FROM stall l
 JOIN stall_attr n ON n.stall_id = l.id AND n.key = 'next' AND n.value LIKE '%"ksoftirqd/%'
 WHERE l.id = ?1 AND l.state = 'runnable'
+  AND EXISTS (SELECT 1 FROM stall_attr WHERE stall_id = l.id AND key = 'next_kernel' AND value = 1)
   AND NOT EXISTS (SELECT 1 FROM stall_attr WHERE stall_id = l.id AND key = 'throttled' AND value > 0)

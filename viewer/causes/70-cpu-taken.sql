@@ -2,7 +2,9 @@
 -- one had it is known where its switches were recorded. Without a name nobody is blamed;
 -- nor when its control group is throttled now and then, which a preempted thread cannot be told apart from.
 SELECT 'CPU taken by other work' AS cause,
-       'the thread was ready to run for ' || duration(l.duration_ns) || ': ' || n.value || ' got its CPU' ||
+       'the thread was ready to run for ' || duration(l.duration_ns) || ': ' || CASE WHEN EXISTS (
+           SELECT 1 FROM stall_attr WHERE stall_id = l.id AND key = 'next_kernel' AND value = 1) THEN 'the kernel''s ' ELSE '' END ||
+       n.value || ' got its CPU' ||
        coalesce(' and had it for ' || duration((
            SELECT sum(min(i.end_ns, l.start_ns + l.duration_ns) - max(i.start_ns, l.start_ns))
            FROM slice i JOIN thread t ON t.id = i.thread_id

@@ -370,6 +370,42 @@ static void test_long_text(void **state)
     assert_non_null(strstr(line(err.text, 3), "did you mean 'read'?"));
 }
 
+/* A path may be as long as the kernel takes it, and the last part of it is what counts. */
+static void test_long_paths(void **state)
+{
+    static const struct {
+        const char *kind, *suffix;
+    } files[] = {{"bpftrace:", ".bt"}, {"bpf:", ".o"}, {"usdt:", ":libc:setjmp"}, {"call:", "!main"}};
+    static const size_t lengths[] = {63, 64, 65, 255, 256, 1000, 4000};
+    char text[8192], path[5000];
+
+    (void)state;
+    memset(path, 'p', sizeof(path));
+    path[0] = '/';
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+        for (size_t k = 0; k < sizeof(lengths) / sizeof(lengths[0]); k++) {
+            struct trg_spec spec;
+
+            snprintf(text, sizeof(text), "%s%.*s%s", files[i].kind, (int)lengths[k], path, files[i].suffix);
+            parse(text, &spec);
+            assert_string_equal(spec.options->name, text + strlen(files[i].kind));
+            trg_spec_free(&spec);
+        }
+}
+
+static void test_too_long_path(void **state)
+{
+    struct st_error err = {0};
+    struct trg_spec spec;
+    char text[5000] = "bpftrace:/";
+
+    (void)state;
+    memset(text + 10, 'p', sizeof(text) - 11);
+    assert_int_equal(trg_parse(text, &spec, &err), ST_EUSAGE);
+    assert_non_null(strstr(err.text, "a name of 4990 characters: at most 4095"));
+    assert_null(spec.text);
+}
+
 /* Text of every length, cut at each byte, is taken or refused with a message; nothing else happens. */
 static void test_cut_at_every_byte(void **state)
 {
@@ -493,6 +529,8 @@ int main(void)
         cmocka_unit_test(test_states),
         cmocka_unit_test(test_idle),
         cmocka_unit_test(test_long_text),
+        cmocka_unit_test(test_long_paths),
+        cmocka_unit_test(test_too_long_path),
         cmocka_unit_test(test_cut_at_every_byte),
         cmocka_unit_test(test_document_examples),
         cmocka_unit_test(test_document_words),

@@ -168,6 +168,7 @@ static int open_listener(const struct options *options)
 static int run(const struct options *options)
 {
     relay_config.target = options->target;
+    relay_config.buffer = options->buffer;
     if (options->self_load && self_load_listen(&self_load, &relay_config.target))
         return -1;
     if (open_control() || stalls_prepare(&options->stalls) || open_listener(options))

@@ -1,6 +1,8 @@
 /* Reading the forwarder's command line. */
 #include "options.h"
 
+#include "relay.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
@@ -15,6 +17,7 @@ static const char usage[] =
     "  --listen ADDRESS:PORT   IPv4 only; port 0: any free one, see the log\n"
     "  --target ADDRESS:PORT   where every connection is forwarded to\n"
     "  --threads N             workers, each with an epoll set of its own (default 1)\n"
+    "  --buffer BYTES          read at once, at most (default 65536)\n"
     "  --log FILE              one line an event\n"
     "  --stderr                the same lines to stderr\n"
     "  --stall KIND:MS:EVERY   stall for MS ms, each EVERY ms; may be repeated\n"
@@ -32,6 +35,7 @@ enum {
     OPT_LISTEN = 256,
     OPT_TARGET,
     OPT_THREADS,
+    OPT_BUFFER,
     OPT_LOG,
     OPT_STDERR,
     OPT_STALL,
@@ -50,6 +54,7 @@ static const struct option long_options[] = {
     {"listen", required_argument, NULL, OPT_LISTEN},
     {"target", required_argument, NULL, OPT_TARGET},
     {"threads", required_argument, NULL, OPT_THREADS},
+    {"buffer", required_argument, NULL, OPT_BUFFER},
     {"log", required_argument, NULL, OPT_LOG},
     {"stderr", no_argument, NULL, OPT_STDERR},
     {"stall", required_argument, NULL, OPT_STALL},
@@ -131,6 +136,8 @@ static int read_option(struct options *options, int option, const char *text)
         return read_address("target", text, &options->target);
     case OPT_THREADS:
         return read_unsigned("threads", text, 1, WORKERS_MAX, &options->threads);
+    case OPT_BUFFER:
+        return read_unsigned("buffer", text, 1, CHUNK_BYTES, &options->buffer);
     case OPT_LOG:
         options->log = text;
         return 0;
@@ -180,8 +187,11 @@ int options_read(struct options *options, int argc, char **argv)
 {
     int option;
 
-    *options = (struct options){
-        .threads = 1, .stalls = {.dir = "/var/tmp"}, .load_connections = 4, .load_rate = 4000000};
+    *options = (struct options){.threads = 1,
+                                .buffer = CHUNK_BYTES,
+                                .stalls = {.dir = "/var/tmp"},
+                                .load_connections = 4,
+                                .load_rate = 4000000};
     while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
         if (option == OPT_HELP) {
             fputs(usage, stdout);

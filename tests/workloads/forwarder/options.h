@@ -15,7 +15,7 @@
 
 struct options {
     struct sockaddr_in listen, target;
-    unsigned threads;
+    unsigned threads, buffer;
     const char *log;
     bool also_stderr, wait_usr1, self_load;
     struct stall_config stalls;

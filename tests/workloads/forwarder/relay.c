@@ -125,6 +125,7 @@ static struct session *open_session(struct worker *worker, int client, int targe
         session->side[i] = (struct source){.kind = SOURCE_SOCKET, .fd = fd, .session = session};
         session->flow[i].from = &session->side[i];
         session->flow[i].to = &session->side[!i];
+        session->flow[i].room = worker->config->buffer;
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &no_delay, sizeof(no_delay));
     }
     session->next = worker->sessions;
@@ -157,7 +158,7 @@ static void accept_one(struct worker *worker)
 /* Returns the bytes read, 0 when there are none now or no more, -1 on an error. */
 static ssize_t read_chunk(struct flow *flow)
 {
-    ssize_t got = recv(flow->from->fd, flow->data, sizeof(flow->data), 0);
+    ssize_t got = recv(flow->from->fd, flow->data, flow->room, 0);
 
     if (got < 0)
         return errno == EAGAIN || errno == EINTR ? 0 : -1;

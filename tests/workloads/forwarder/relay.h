@@ -39,6 +39,9 @@ struct flow {
     size_t begin, end;
     uint64_t bytes;
 
+    /* of data, that is used */
+    size_t room;
+
     /* from has no more; to has been told so */
     bool ended, shut;
     char data[CHUNK_BYTES];
@@ -60,6 +63,9 @@ struct session {
 struct relay_config {
     struct sockaddr_in target;
     int listener;
+
+    /* bytes read at once, at most CHUNK_BYTES */
+    size_t buffer;
 
     /* 1: the workers finish what they have read and end */
     atomic_bool stop;
