@@ -21,13 +21,15 @@ arm_nest() { # N NAME ARM-OPTION...
 
 # One line for check_arm.sh, which finds FILE (a snapshot, or a recording of perf's) and its database beside it.
 outside() { # FILE CHECK [ARGUMENT...]
-    local file=$1 name
+    local file=$1 name beside
     name=$(basename "$file" .data)
     shift
     mkdir -p "$kept"
     if [ ! -e "$kept/$name.data" ]; then
         cp -r "$file" "$kept/$name.data" || fail "no $file"
-        [ ! -e "${file%.data}.db" ] || cp "${file%.data}.db" "$kept/$name.db"
+        for beside in db counted; do
+            [ ! -e "${file%.data}.$beside" ] || cp "${file%.data}.$beside" "$kept/$name.$beside"
+        done
         [ -e "$kept/../vdso.so" ] || copy_vdso "$kept/../vdso.so"
     fi
     echo "$name $*" >>"$kept/checks"

@@ -38,9 +38,13 @@ list() { # NAME
     [ -s "$work/$1.perf" ] || bad "$1: perf lists nothing" || return
     "$STALLTRAP" decode "$1.data" --buildid-dir "$out/debug" --dump calls >"$work/$1.dump" 2>"$work/said" ||
         bad "$1: decode --dump ends with $?" "$work/said" || return
-    [ ! -e "$1.db" ] || cp "$1.db" "$work/$1.db"
+    if [ -e "$1.db" ]; then
+        cp "$1.db" "$work/$1.db"
+    elif ! "$STALLTRAP" decode "$1.data" --buildid-dir "$out/debug" -o "$work/$1.db" >"$work/said" 2>&1; then
+        bad "$1: decode ends with $?" "$work/said" || return
+    fi
     [ ! -d "$1.data/kcore_dir" ] || python3 "$ptvm/kernel_names.py" "$1.data/kcore_dir/kallsyms" "$work/$1.perf" "$work/$1.dump" \
-        $([ ! -e "$1.db" ] || echo "$work/$1.db") || bad "$1: kernel_names.py"
+        "$work/$1.db" || bad "$1: kernel_names.py"
 }
 
 compare() { # MODE NAME FILE
@@ -48,16 +52,36 @@ compare() { # MODE NAME FILE
         bad "$2: perf's calls and ours differ ($1)" "$work/differences"
 }
 
+rows() { # NAME SQL
+    sqlite3 -readonly "$work/$1.db" "$2"
+}
+
 check_branches() { # NAME
     # perf does not say that the trace starts where what is older was overwritten.
     awk '/ gap overwritten: / {gap = 1; next} !(gap && / tr-start/); {gap = 0}' "$work/$1.dump" >"$work/cut"
     compare dump "$1" "$work/cut" || return
-    [ ! -e "$1.db" ] || [ "$(sqlite3 -readonly "$1.db" "SELECT value FROM meta WHERE key = 'decode_errors'")" = 0 ] || bad "$1: decoding errors" || return
+    [ "$(rows "$1" "SELECT value FROM meta WHERE key = 'decode_errors'")" = 0 ] || bad "$1: decoding errors" || return
     echo "$1: $(wc -l <"$work/$1.perf") calls and returns, as perf has them"
 }
 
 check_same() { # NAME
     check_branches "$1" && compare rows "$1" "$work/$1.db"
+}
+
+# Everything was recorded.
+check_whole() { # NAME
+    check_same "$1" || return
+    [ -z "$(rows "$1" "SELECT * FROM gaps")" ] || bad "$1: everything was recorded, yet there are gaps: $(rows "$1" "SELECT * FROM gaps")"
+}
+
+# Each of the threads made calls.
+check_threads() { # NAME THREAD...
+    local name=$1 thread
+    shift
+    for thread; do
+        [ "$(rows "$name" "SELECT count(*) > 0 FROM threads WHERE name = '${thread:0:15}' AND calls > 0")" = 1 ] || bad "$name: no calls of a thread $thread" || return
+    done
+    echo "$name: calls of $# programs"
 }
 
 # User and kernel code of several processes in rings of CPUs.
@@ -68,13 +92,19 @@ check_cpus() { # NAME
     echo "$1: $(wc -l <"$work/$1.perf") calls and returns, as perf has them, CPU by CPU"
 }
 
-# The same without a database: a recording of perf's.
-check_kernel() { # NAME
-    compare cpus "$1" "$work/$1.dump" && echo "$1: $(wc -l <"$work/$1.perf") calls and returns, as perf has them, CPU by CPU"
-}
-
 check_nest() { # NAME N [LEAST]
     python3 "$ptvm/check_nest.py" "$work/$1.perf" "${@:2}" || bad "$1: not nest's calls"
+}
+
+# The program has counted the calls of its functions (NAME.counted, lines "FUNCTION CALLS"): the database has just these, and saw all of
+# them begin and end.
+check_counted() { # NAME
+    local functions
+    functions=$(awk '{printf "%s\047%s\047", (NR > 1 ? "," : ""), $1}' "$1.counted")
+    rows "$1" "SELECT function || ' ' || count(*) FROM calls WHERE function IN ($functions) AND flags & 3 = 0 GROUP BY function" | sort >"$work/counted"
+    sort "$1.counted" | diff - "$work/counted" >"$work/differences" || bad "$1: not the calls that the program counted" "$work/differences" || return
+    [ "$(rows "$1" "SELECT count(*) FROM calls WHERE function IN ($functions) AND flags & 3")" = 0 ] || bad "$1: calls that were not seen whole" || return
+    echo "$1: $(awk '{n += $2} END {print n}' "$1.counted") calls, counted by the program itself, are in the database"
 }
 
 keep_vdso

@@ -15,6 +15,8 @@ stall="(SELECT value FROM meta WHERE key = 'trigger_stall_id')"
     (SELECT count(*) FROM calls, stalls s WHERE s.id = $stall AND calls.thread_id = s.thread_id AND calls.start_ns < s.start_ns),
     (SELECT value FROM meta WHERE key = 'freeze_done_ns') -
         (SELECT end_ns FROM stalls WHERE id = $stall)" | tail -n 1 | tee -a traps.csv
+tail -n 1 traps.csv | grep -qE '^1,([0-9]{1,2}|1[0-9]{2}|200),' || "$STALLTRAP" query "$STALLTRAP_DB" --format csv "SELECT calls.start_ns - s.end_ns, depth, function, calls.duration_ns, flags
+    FROM calls, stalls s WHERE s.id = $stall AND calls.thread_id = s.thread_id AND calls.end_ns >= s.end_ns ORDER BY calls.id" >>over.txt
 rm -rf "$STALLTRAP_DATA" "$STALLTRAP_DB"
 END
 start_forwarder --stall lock:30:1000 --load-connections 1 --load-rate 200000
@@ -23,6 +25,7 @@ kill -USR1 "$forwarder"
 tail -f arm.out --pid "$arm" &
 end_of "$arm" 500 "arm"
 cat arm.err
+cat over.txt
 [ $status -eq 0 ] || fail "arm ends with $status" arm.out arm.err
 [ "$(wc -l <traps.csv)" -eq "$traps" ] || fail "not $traps traps" traps.csv arm.out arm.err
 echo "$kernel: above, in the kernel, calls after, calls before, ns from the stall's end to the freeze"
