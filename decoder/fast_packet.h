@@ -78,7 +78,7 @@ static inline bool packet_extended_fits(const uint8_t *p)
     case EXTENDED_CBR:
         return p[2] != 0;
     case EXTENDED_TMA: /* reserved bits */
-        return !(p[6] & 0xfe);
+        return !p[4] && !(p[6] & 0xfe);
     default:
         return true;
     }

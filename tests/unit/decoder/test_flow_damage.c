@@ -38,6 +38,10 @@ static void a_time_packet_with_reserved_bits_is_a_broken_packet(void **state)
     s->trace[script_size(s) - 1] |= 0xd0;
     put_tnt(s, "TT");
     script_expect(s, "gap 5\n");
+    s->trace[script_size(s) - 2] = 0; /* the TNT packet becomes padding, and another bit is wrong */
+    s->trace[script_size(s) - 1] = 0;
+    s->trace[script_size(s) - 4] |= 0x3d;
+    script_expect(s, "gap 5\n");
     put_psb(s, 0x1000, 20000);
     put_tnt(s, "T");
     put_tnt(s, "N");
