@@ -399,3 +399,14 @@ void trg_kit_close(struct trg_state *s)
         s->free_own(s->own);
     free(s);
 }
+
+bool trg_choose_uring(const struct trg_state *s, struct bpf_program *submit, struct bpf_program *complete,
+                      bool wanted)
+{
+    bool there = wanted && !s->how.config->measure_only && trg_has_btf_tracepoint("io_uring_submit_req") &&
+                 trg_has_btf_tracepoint("io_uring_complete");
+
+    bpf_program__set_autoload(submit, there);
+    bpf_program__set_autoload(complete, there);
+    return there;
+}

@@ -149,6 +149,11 @@ int trg_kit_keep(struct trg_state *s, struct bpf_link *link, const char *what, s
 /* Whether programs can be attached to the tracepoint with its arguments' types. */
 bool trg_has_btf_tracepoint(const char *name);
 
+/* Loads the two programs that tell of io_uring's operations (uring.bpf.h) if a wait for them is `wanted`, and
+ * the kernel tells. */
+bool trg_choose_uring(const struct trg_state *s, struct bpf_program *submit, struct bpf_program *complete,
+                      bool wanted);
+
 /* Runs an iterator that writes nothing. */
 int trg_kit_walk(struct bpf_program *iterator, const char *what, struct st_error *err);
 

@@ -56,6 +56,8 @@ static int take(struct trg_state *s, struct st_error *err)
     if (!bpf)
         return trg_kit_no_skeleton(s, err);
     TRG_TAKE(s, bpf);
+    bpf->rodata->uring_told = trg_choose_uring(s, bpf->progs.uring_submit, bpf->progs.uring_complete,
+                                               s->how.spec->options->count_idle);
     s->adopt = bpf->progs.offcpu_adopt;
     s->look_at = bpf->progs.offcpu_look_at;
     choose_programs(bpf, s->how.config->measure_only, s->how.config->early);

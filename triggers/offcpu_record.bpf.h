@@ -5,6 +5,11 @@
 #include "triggers/about.bpf.h"
 #include "triggers/look.bpf.h"
 #include "triggers/offcpu_thread.bpf.h"
+#include "triggers/uring.bpf.h"
+
+#define URING_AT   (ABOUT_PEER + 4 * ABOUT_SLOT) /* behind what a wake-up by a socket tells */
+#define URING_ROOM 26                            /* of each: what /proc tells needs some too */
+#define URING_MOST 10000000000000ull             /* ns, that fit */
 
 static __always_inline void base_record(struct st_stall_record *r, struct thread *t, st_u32 flags)
 {
@@ -81,6 +86,27 @@ static __always_inline void find_wake_time(struct pending *p, struct task_struct
 
 /* The last part of a record: the user stack, if the thread itself is current; and out. False: not out, try
  * again. */
+/* What a wait in io_uring_enter was for. An operation that ends in the thread itself, after it was woken, has
+ * not ended yet: then it is the one that is pending. */
+static __noinline void about_uring(struct st_stall_record *r)
+{
+    static const char name[] = "io_uring=%s", took[] = "io_uring_ns=%llu", pending[] = "io_uring_pending=%u";
+    struct uring_wait w;
+    st_u64 value;
+
+    uring_find(r->tid, r->start_ktime, r->end_ktime != 0, &w);
+    if (!w.name)
+        return;
+    value = (st_u64)w.name;
+    bpf_snprintf(r->extra + URING_AT, URING_ROOM, name, &value, sizeof(value));
+    value = w.took && w.took < URING_MOST ? w.took : w.pending;
+    if (w.took && w.took < URING_MOST)
+        bpf_snprintf(r->extra + URING_AT + URING_ROOM, URING_ROOM, took, &value, sizeof(value));
+    else
+        bpf_snprintf(r->extra + URING_AT + URING_ROOM, URING_ROOM, pending, &value, sizeof(value));
+    r->extra_n = URING_AT + 2 * URING_ROOM;
+}
+
 static __noinline bool finish_record(struct thread *t, st_u32 slot)
 {
     struct task_struct *task = bpf_get_current_task_btf();
@@ -99,6 +125,8 @@ static __noinline bool finish_record(struct thread *t, st_u32 slot)
         if (!(p->r.flags & ST_STALL_COMPAT))
             walk_user_stack(p);
     }
+    if (uring_told && p->r.syscall == NR_IO_URING_ENTER && !(p->r.flags & ST_STALL_COMPAT))
+        about_uring(&p->r);
     if (!try_record(OUTPUT_PENDING, slot, &p->r))
         return false;
     bpf_map_delete_elem(&pending, &slot);

@@ -127,6 +127,8 @@ static __noinline void tell_ongoing(struct thread *t, st_u64 off, st_u64 ktime)
     name_thread(&p->r, (struct task_struct *)t->task);
     if (!t->state)
         about_quota(&p->r, (struct task_struct *)t->task);
+    else if (uring_told && t->syscall == NR_IO_URING_ENTER && !(t->flags & ST_STALL_COMPAT))
+        about_uring(&p->r);
     t->seq = p->r.seq;
     if (__sync_val_compare_and_swap(&t->off, off, off | ONGOING) != off ||
         try_record(OUTPUT_SCRATCH, 0, &p->r))

@@ -1,6 +1,7 @@
 /* syscall: how long a system call of a watched thread took. */
-#include "triggers/uring.bpf.h"
 #include "triggers/wakes.bpf.h"
+
+#include "triggers/uring.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -76,10 +77,22 @@ static __always_inline bool counts_bytes(struct thread *t)
     return !(t->flags & ST_STALL_COMPAT) && t->syscall >= 0 && in_set(moves_bytes, t->syscall);
 }
 
+static __noinline void describe_uring(struct st_stall_record *r)
+{
+    struct uring_wait w;
+
+    uring_find(r->tid, r->start_ktime, r->end_ktime != 0, &w);
+    if (w.name)
+        add_attribute(r, "io_uring=%s", w.name);
+    if (w.took)
+        add_attribute(r, "io_uring_ns=%llu", w.took);
+    add_attribute(r, "io_uring_pending=%u", w.pending);
+}
+
 static __always_inline void span_describe(struct thread *t, struct st_stall_record *r,
                                           const struct span_end *end)
 {
-    if (t->syscall == NR_IO_URING_ENTER)
+    if (uring_told && t->syscall == NR_IO_URING_ENTER)
         describe_uring(r);
     if (!end)
         return;

@@ -33,18 +33,6 @@ static const char *const moves_bytes[] = {
     "getrandom",
 };
 
-/* io_uring's operations are of interest to a wait for them only, and not every kernel tells of them. */
-static void choose_uring(struct trg_state *s, struct syscall_bpf *bpf)
-{
-    const struct trg_options *o = s->how.spec->options;
-    bool wanted = *o->name ? !strcmp(o->name, "io_uring_enter") : o->count_idle;
-    bool there = wanted && !s->how.config->measure_only && trg_has_btf_tracepoint("io_uring_submit_req") &&
-                 trg_has_btf_tracepoint("io_uring_complete");
-
-    bpf_program__set_autoload(bpf->progs.uring_submit, there);
-    bpf_program__set_autoload(bpf->progs.uring_complete, there);
-}
-
 static int take(struct trg_state *s, struct st_error *err)
 {
     const char *only = s->how.spec->options->name;
@@ -57,7 +45,9 @@ static int take(struct trg_state *s, struct st_error *err)
         TRG_NO_WAKERS(bpf);
         bpf_program__set_autoload(bpf->progs.span_waking, false);
     }
-    choose_uring(s, bpf);
+    bpf->rodata->uring_told =
+        trg_choose_uring(s, bpf->progs.uring_submit, bpf->progs.uring_complete,
+                         *only ? !strcmp(only, "io_uring_enter") : s->how.spec->options->count_idle);
     bpf->rodata->only = *only ? trg_syscall_number(only) : -1;
     for (size_t i = 0; i < sizeof(moves_bytes) / sizeof(moves_bytes[0]); i++) {
         int number = trg_syscall_number(moves_bytes[i]);

@@ -1,9 +1,9 @@
 /* Which io_uring operations a thread has given to the kernel, and which ended last: what a wait in
- * io_uring_enter is for. Behind span.bpf.h. */
+ * io_uring_enter is for. Behind follow.bpf.h. */
 #ifndef ST_TRIGGERS_URING_BPF_H
 #define ST_TRIGGERS_URING_BPF_H
 
-#include "triggers/span.bpf.h"
+#include "triggers/kernel.h"
 
 #define URING_NAMES 64
 
@@ -73,6 +73,8 @@ static const char uring_names[URING_NAMES][16] = {"NOP",
                                                   "PIPE",
                                                   "?"};
 
+const volatile bool uring_told; /* the programs below are loaded */
+
 struct uring_op {
     st_u64 begun; /* ktime */
 
@@ -137,20 +139,31 @@ static long count_pending(void *map, st_u64 *key, struct uring_op *op, struct ur
     return 0;
 }
 
-/* The operation that ended the wait, or one that it goes on for, and how many others there are. */
-static __noinline void describe_uring(struct st_stall_record *r)
+struct uring_wait {
+    const char
+        *name; /* of the operation that ended the wait, or one that it goes on for; NULL: none is known */
+
+    st_u64 took; /* ns since it was given to the kernel; 0: it goes on */
+
+    st_u32 pending; /* others */
+};
+
+/* What thread `tid` waits for since `start`; `has_ended`: the wait has. */
+static __always_inline void uring_find(st_u32 tid, st_u64 start, bool has_ended, struct uring_wait *w)
 {
-    struct uring_op *ended = bpf_map_lookup_elem(&uring_ended, &r->tid);
-    struct uring_search s = {.tid = r->tid};
+    struct uring_op *ended = bpf_map_lookup_elem(&uring_ended, &tid);
+    struct uring_search s = {.tid = tid};
 
     bpf_for_each_map_elem(&uring_pending, count_pending, &s, 0);
-    if (r->end_ktime && ended && ended->ended >= r->start_ktime) {
-        add_attribute(r, "io_uring=%s", uring_names[ended->opcode & (URING_NAMES - 1)]);
-        add_attribute(r, "io_uring_ns=%llu", ended->ended - ended->begun);
+    w->pending = s.n;
+    w->took = 0;
+    w->name = NULL;
+    if (has_ended && ended && ended->ended >= start) {
+        w->name = uring_names[ended->opcode & (URING_NAMES - 1)];
+        w->took = ended->ended - ended->begun;
     } else if (s.n) {
-        add_attribute(r, "io_uring=%s", uring_names[s.opcode & (URING_NAMES - 1)]);
+        w->name = uring_names[s.opcode & (URING_NAMES - 1)];
     }
-    add_attribute(r, "io_uring_pending=%u", s.n);
 }
 
 #endif

@@ -363,6 +363,28 @@ static void test_io_uring_names_its_operation(void **state)
     workload_wait(&work);
 }
 
+/* The same waits, as times off the CPU. */
+static void test_io_uring_off_its_cpu(void **state)
+{
+    struct workload work;
+    struct watch w;
+    int probe = (int)syscall(SYS_io_uring_setup, 4, &(struct io_uring_params){0});
+
+    (void)state;
+    NEEDS_BPF();
+    if (probe < 0) {
+        print_message("skipped: io_uring is not allowed here\n");
+        skip();
+    }
+    close(probe);
+    spans_run(&work, wait_in_ring, &w, "offcpu>20ms,idle=yes,state=sleeping", ABOVE, ABOVE);
+    assert_int_equal(told_fired(&w, 0, SYS_io_uring_enter), ABOVE);
+    for (size_t i = 0; i < w.records.n; i++)
+        assert_string_equal(spans_attribute(&w.records.at[i].r, "io_uring"), "TIMEOUT");
+    watch_stop(&w);
+    workload_wait(&work);
+}
+
 /* Each new worst fires. */
 static void test_worst(void **state)
 {
@@ -406,6 +428,7 @@ int main(void)
         cmocka_unit_test(test_hang),
         cmocka_unit_test(test_hang_that_was_there_before),
         cmocka_unit_test(test_io_uring_names_its_operation),
+        cmocka_unit_test(test_io_uring_off_its_cpu),
         cmocka_unit_test(test_worst),
     };
 
