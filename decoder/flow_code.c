@@ -220,7 +220,7 @@ int code_at(struct code *code, const struct dec_space *space, uint64_t time,
 {
     uint64_t offset = mapping->pgoff + (address - mapping->start);
     struct slot *slot = slot_of(code, mapping->image, offset, mode);
-    if (slot->image && slot->run.bytes + slot->run.length <= mapping->end - address) {
+    if (slot->image && !mapping->patch && slot->run.bytes + slot->run.length <= mapping->end - address) {
         *run = slot->run;
         return 0;
     }
@@ -228,7 +228,7 @@ int code_at(struct code *code, const struct dec_space *space, uint64_t time,
     if (!decode_run(code, &w, address, mode, run))
         return CODE_NO_BYTES;
     /* What reaches into the next mapping depends on that one too: it is not kept. */
-    if (slot->image || run->bytes + LONGEST > mapping->end - address)
+    if (slot->image || mapping->patch || run->bytes + LONGEST > mapping->end - address)
         return 0;
     *slot = (struct slot){.image = mapping->image, .offset = offset, .run = *run, .mode = (uint8_t)mode};
     if (++code->used * 2 > code->nslots)

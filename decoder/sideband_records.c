@@ -58,6 +58,16 @@ struct words_record { /* AUX, LOST, THROTTLE ... */
     uint64_t word[];
 };
 
+struct text_poke_record {
+    struct perf_event_header header;
+
+    uint64_t address;
+
+    uint16_t old_len, new_len;
+
+    uint8_t bytes[]; /* the old ones, then the new ones */
+};
+
 struct ids_record { /* ITRACE_START */
     struct perf_event_header header;
 
@@ -293,6 +303,18 @@ static int apply_throttle(struct sb_context *c, const struct pd_record *r, uint6
     return notice(c, r, time, &n, err);
 }
 
+/* Whenever the kernel's code was copied, it is right only for what no change tells of. */
+static int apply_text_poke(struct sb_context *c, const struct pd_record *r, uint64_t time,
+                           struct st_error *err)
+{
+    const struct text_poke_record *m = (const void *)r->header;
+
+    if (!c->has_kcore || !time)
+        return 0;
+    return dec_space_patch(c->sb->kernel, time, m->address, (struct dec_code_bytes){m->bytes, m->old_len},
+                           (struct dec_code_bytes){m->bytes + m->old_len, m->new_len}, err);
+}
+
 int sb_apply(struct sb_context *c, const struct sb_timed *t, struct st_error *err)
 {
     const struct pd_record *r = &t->record;
@@ -319,6 +341,8 @@ int sb_apply(struct sb_context *c, const struct sb_timed *t, struct st_error *er
     case PERF_RECORD_THROTTLE:
     case PERF_RECORD_UNTHROTTLE:
         return apply_throttle(c, r, t->time, err);
+    case PERF_RECORD_TEXT_POKE:
+        return apply_text_poke(c, r, t->time, err);
     case PERF_RECORD_SAMPLE:
         return sb_stall_sample(c, r, err);
     default:

@@ -14,6 +14,8 @@ struct dec_space {
     uint64_t *reach; /* for each of maps: the highest end up to and with it */
 
     size_t nreach;
+
+    ST_VEC(uint8_t *) patches;
 };
 
 int dec_space_new(const struct dec_space *kernel, struct dec_space **space, struct st_error *err)
@@ -32,6 +34,9 @@ void dec_space_free(struct dec_space *space)
         return;
     st_vec_free(&space->maps);
     free(space->reach);
+    for (size_t i = 0; i < space->patches.n; i++)
+        free(space->patches.at[i]);
+    st_vec_free(&space->patches);
     free(space);
 }
 
@@ -104,6 +109,7 @@ static void keep_part(struct dec_space *space, const struct dec_mapping *old, ui
     part.start = start;
     part.end = end;
     part.pgoff = old->pgoff + (start - old->start);
+    part.patch = old->patch ? old->patch + (start - old->start) : NULL;
     part.since = time;
     part.until = UINT64_MAX;
     insert(space, &part);
@@ -124,6 +130,18 @@ static void cut(struct dec_space *space, uint64_t time, uint64_t start, uint64_t
     }
 }
 
+static int put(struct dec_space *space, const struct dec_mapping *mapping)
+{
+    size_t overlapping = 0;
+    for (size_t i = above(space, mapping->end - 1); i > 0 && space->reach[i - 1] > mapping->start; i--)
+        overlapping += space->maps.at[i - 1].end > mapping->start;
+    if (reserve(space, 2 * overlapping + 1))
+        return ST_ENOMEM;
+    cut(space, mapping->since, mapping->start, mapping->end);
+    insert(space, mapping);
+    return 0;
+}
+
 int dec_space_map(struct dec_space *space, uint64_t time, uint64_t address, uint64_t length, uint64_t pgoff,
                   struct dec_image *image, struct st_error *err)
 {
@@ -132,14 +150,56 @@ int dec_space_map(struct dec_space *space, uint64_t time, uint64_t address, uint
     if (length == 0)
         return 0;
     mapping.end = length > UINT64_MAX - address ? UINT64_MAX : address + length;
-    size_t overlapping = 0;
-    for (size_t i = above(space, mapping.end - 1); i > 0 && space->reach[i - 1] > address; i--)
-        overlapping += space->maps.at[i - 1].end > address;
-    if (reserve(space, 2 * overlapping + 1))
-        return st_nomem(err, "an address space");
-    cut(space, time, mapping.start, mapping.end);
-    insert(space, &mapping);
+    return put(space, &mapping) ? st_nomem(err, "an address space") : 0;
+}
+
+/* A copy of the bytes, kept with the space; NULL: no memory. */
+static uint8_t *keep_bytes(struct dec_space *space, const uint8_t *bytes, size_t n)
+{
+    uint8_t *copy = malloc(n);
+    if (copy && !st_vec_push(&space->patches, copy))
+        return memcpy(copy, bytes, n);
+    free(copy);
+    return NULL;
+}
+
+/* The mappings that stand there at `time` have these bytes from then on; with `first` those that were never
+ * patched have them from their beginning on. */
+static int overlay(struct dec_space *space, uint64_t time, bool first, uint64_t address,
+                   struct dec_code_bytes bytes)
+{
+    uint8_t *copy = bytes.n ? keep_bytes(space, bytes.at, bytes.n) : NULL;
+    if (bytes.n && !copy)
+        return ST_ENOMEM;
+    for (size_t done = 0, part; done < bytes.n; done += part) {
+        const struct dec_mapping *found = dec_space_find(space, time, address + done);
+        if (!found)
+            break;
+        struct dec_mapping piece = *found;
+        part = bytes.n - done;
+        if (part > piece.end - (address + done))
+            part = (size_t)(piece.end - (address + done));
+        if (first && piece.patch)
+            continue;
+        piece.pgoff += address + done - piece.start;
+        piece.start = address + done;
+        piece.end = piece.start + part;
+        piece.since = first || piece.since > time ? piece.since : time;
+        piece.until = UINT64_MAX;
+        piece.patch = copy + done;
+        if (put(space, &piece))
+            return ST_ENOMEM;
+    }
     return 0;
+}
+
+int dec_space_patch(struct dec_space *space, uint64_t time, uint64_t address, struct dec_code_bytes old,
+                    struct dec_code_bytes fresh, struct st_error *err)
+{
+    int rc = overlay(space, time, true, address, old);
+    if (!rc)
+        rc = overlay(space, time, false, address, fresh);
+    return rc ? st_nomem(err, "an address space") : 0;
 }
 
 void dec_space_exec(struct dec_space *space, uint64_t time)
@@ -228,7 +288,11 @@ size_t dec_space_read(const struct dec_space *space, uint64_t time, uint64_t add
         size_t part = n - done;
         if (part > mapping->end - mapping->start - skip)
             part = (size_t)(mapping->end - mapping->start - skip);
-        size_t got = dec_image_read(mapping->image, mapping->pgoff + skip, (uint8_t *)buf + done, part);
+        size_t got = part;
+        if (mapping->patch)
+            memcpy((uint8_t *)buf + done, mapping->patch + skip, part);
+        else
+            got = dec_image_read(mapping->image, mapping->pgoff + skip, (uint8_t *)buf + done, part);
         done += got;
         if (got < part)
             break;

@@ -18,6 +18,8 @@ struct dec_mapping {
     uint64_t since, until; /* times: [since, until); until UINT64_MAX: to the end */
 
     struct dec_image *image;
+
+    const uint8_t *patch; /* the bytes, instead of the image's; NULL: the image's */
 };
 
 struct dec_space;
@@ -33,6 +35,18 @@ void dec_space_free(struct dec_space *space);
  * the space is as before. */
 int dec_space_map(struct dec_space *space, uint64_t time, uint64_t address, uint64_t length, uint64_t pgoff,
                   struct dec_image *image, struct st_error *err);
+
+/* Code bytes changed at `time` (Linux, PERF_RECORD_TEXT_POKE): from then on `fresh` stands at `address`;
+ * before, where no earlier change is known, `old`. Either may be empty. The bytes are copied; they belong to
+ * the space, so this is not for one that will be forked. Where nothing is mapped nothing changes. ST_ENOMEM:
+ * part of it may have been done. */
+struct dec_code_bytes {
+    const uint8_t *at;
+
+    size_t n;
+};
+int dec_space_patch(struct dec_space *space, uint64_t time, uint64_t address, struct dec_code_bytes old,
+                    struct dec_code_bytes fresh, struct st_error *err);
 
 /* The process executed another program: every mapping ends at `time`. */
 void dec_space_exec(struct dec_space *space, uint64_t time);

@@ -41,6 +41,10 @@ struct copier {
     range_list ranges;
 
     char *buffer; /* PIECE bytes */
+
+    const struct rec_code_change *changes;
+
+    size_t nchanges;
 };
 
 int rec_kernel_text(struct rec_kernel_text *text, struct st_error *err)
@@ -300,9 +304,29 @@ static int write_headers(struct copier *c, uint64_t first, struct st_error *err)
     return rc;
 }
 
+/* `first` is the place of the first range in the copy. */
+static int take_back(struct copier *c, const struct rec_code_change *change, uint64_t first,
+                     struct st_error *err)
+{
+    uint64_t at = first;
+
+    for (size_t i = 0; i < c->ranges.n; i++) {
+        const struct range *r = &c->ranges.at[i];
+        uint64_t skip = change->address - r->start;
+
+        if (change->address >= r->start && change->address < r->end)
+            return write_all(c->to, change->old,
+                             change->n < r->end - change->address ? change->n
+                                                                  : (size_t)(r->end - change->address),
+                             at + skip, err);
+        at += r->end - r->start;
+    }
+    return 0;
+}
+
 static int copy_code(struct copier *c, struct st_error *err)
 {
-    uint64_t at;
+    uint64_t at, first;
     int rc = read_segments(c, err);
 
     if (!rc)
@@ -311,12 +335,14 @@ static int copy_code(struct copier *c, struct st_error *err)
         return rc;
     if (c->ranges.n > MOST_SEGMENTS)
         return st_fail(err, ST_EFAIL, "the kernel's code lies in %zu pieces: too many", c->ranges.n);
-    at = round_up(sizeof(Elf64_Ehdr) + c->ranges.n * sizeof(Elf64_Phdr));
+    at = first = round_up(sizeof(Elf64_Ehdr) + c->ranges.n * sizeof(Elf64_Phdr));
     rc = write_headers(c, at, err);
     for (size_t i = 0; !rc && i < c->ranges.n; i++) {
         rc = copy_range(c, &c->ranges.at[i], at, err);
         at += c->ranges.at[i].end - c->ranges.at[i].start;
     }
+    for (size_t i = c->nchanges; !rc && i > 0; i--)
+        rc = take_back(c, &c->changes[i - 1], first, err);
     return rc;
 }
 
@@ -331,9 +357,11 @@ static int create(const char *dir, const char *name, struct st_error *err)
     return fd < 0 ? st_fail_errno(err, ST_EFAIL, "cannot create '%s'", path) : fd;
 }
 
-static int write_kcore(const char *dir, struct st_error *err)
+static int write_kcore(const char *dir, const struct rec_code_change *changes, size_t nchanges,
+                       struct st_error *err)
 {
-    struct copier c = {.from = open_kcore(err), .to = -1, .buffer = malloc(PIECE)};
+    struct copier c = {
+        .from = open_kcore(err), .to = -1, .buffer = malloc(PIECE), .changes = changes, .nchanges = nchanges};
     int rc = c.from < 0 ? c.from : c.buffer ? 0 : st_nomem(err, "a copy of the kernel's code");
 
     if (!rc)
@@ -382,9 +410,10 @@ static int write_text(const char *dir, const char *name, const char *from, struc
     return rc;
 }
 
-int rec_kcore_write(const char *dir, struct st_error *err)
+int rec_kcore_write(const char *dir, const struct rec_code_change *changes, size_t nchanges,
+                    struct st_error *err)
 {
-    int rc = write_kcore(dir, err);
+    int rc = write_kcore(dir, changes, nchanges, err);
 
     if (!rc)
         rc = write_text(dir, "kallsyms", "/proc/kallsyms", err);

@@ -197,7 +197,7 @@ static int write_all(struct snap *s, bool kernel, const struct rec_stored *list,
     if (!rc && !records)
         rc = write_info(s, priv, err);
     if (!rc && kernel)
-        rc = snap_write_kernel(s, err);
+        rc = snap_write_kernel(s, list, n, err);
     if (!rc && records)
         rc = snap_write_kernel_map(s, err);
     if (!rc)

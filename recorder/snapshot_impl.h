@@ -57,8 +57,9 @@ int snap_write_segments(struct snap *s, const struct rec_mmap2_record *code, str
 /* snapshot_kernel.c: whether the snapshot is to hold the kernel's code: it was recorded, and can be read. */
 bool snap_wants_kernel(const struct rec_snapshot *in);
 
-/* Copies the kernel's code as it is now, and writes the record of its mapping. */
-int snap_write_kernel(struct snap *s, struct st_error *err);
+/* Copies the kernel's code as it was before the changes that the side-band in `list` tells of, and writes the
+ * record of its mapping. */
+int snap_write_kernel(struct snap *s, const struct rec_stored *list, size_t n, struct st_error *err);
 
 /* The record alone, without which perf names no kernel function; nothing where this user sees no kernel
  * addresses. */

@@ -3,6 +3,7 @@
 #include "recorder/kcore.h"
 #include "recorder/snapshot_impl.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 bool snap_wants_kernel(const struct rec_snapshot *in)
@@ -43,15 +44,43 @@ static int write_map(struct snap *s, const struct rec_kernel_text *text, struct 
     return pd_writer_record(s->w, &map.header, err);
 }
 
-int snap_write_kernel(struct snap *s, struct st_error *err)
+/* A record as the kernel wrote it. */
+static struct rec_code_change change_of(const struct perf_event_header *record)
+{
+    struct rec_code_change change = {0};
+    const uint8_t *body = (const uint8_t *)(record + 1);
+    uint16_t n;
+
+    if (record->type != PERF_RECORD_TEXT_POKE || record->size < sizeof(*record) + 12)
+        return change;
+    memcpy(&n, body + 8, sizeof(n));
+    if (n > record->size - sizeof(*record) - 12)
+        return change;
+    memcpy(&change.address, body, sizeof(change.address));
+    change.old = body + 12; /* behind the lengths of the old and the new bytes */
+    change.n = n;
+    return change;
+}
+
+int snap_write_kernel(struct snap *s, const struct rec_stored *list, size_t n, struct st_error *err)
 {
     const char *dir = pd_writer_kcore_dir(s->w, err);
+    ST_VEC(struct rec_code_change) changes = {0};
     struct rec_kernel_text text;
     int rc = dir ? rec_kernel_text(&text, err) : ST_EFAIL;
 
     if (!rc)
         rc = write_map(s, &text, err);
-    return rc ? rc : rec_kcore_write(dir, err);
+    for (size_t i = 0; !rc && i < n; i++) {
+        struct rec_code_change change = change_of(list[i].record);
+
+        if (change.n && st_vec_push(&changes, change))
+            rc = st_nomem(err, "the changes of the kernel's code");
+    }
+    if (!rc)
+        rc = rec_kcore_write(dir, changes.at, changes.n, err);
+    st_vec_free(&changes);
+    return rc;
 }
 
 int snap_write_kernel_map(struct snap *s, struct st_error *err)

@@ -32,6 +32,8 @@ CPUs (mode cpus, and rows with DUMP, whose threads are then taken for those of P
       these to the thread that ran there before (or to none, -1), we give them to the thread itself: from a `start` in the kernel
       on, or where tracing goes on over the switch (both threads inherited one event) from __switch_to on, at most MAX_EARLY
       branches may be of different threads. All others are of the same.
+  C2  (rows) A thread's turns on several CPUs follow one another as their first branches' times in DUMP do. A turn begins where the CPU
+      gets the thread or tracing starts.
 Gaps (mode gaps):
   G1  An "instruction trace error" is a gap, and stands at the same place of the thread. One of "Overflow packet" is an
       "overflow", any other none.
@@ -57,12 +59,16 @@ instruction, which may be a tail call's, or a part that functions share):
       `return` of its first.
   R3  perf's calls to the next instruction, and calls into the middle of the calling function, are no calls of functions
       and have no row.
-  R4  A return of perf's ends the innermost open call that it goes back behind; calls inside of that one (left by longjmp or
+  R4  A return of perf's ends the innermost open call that it goes back behind (the lowest address behind the call, at most
+      MAX_INSTRUCTION bytes away, that any return goes to); calls inside of that one (left by longjmp or
       an exception) have flag 2. One that goes back behind none (to another stack, from a signal handler, out of a frame
       inherited by fork) has no `return`.
   R5  A call to one of the kernel's indirect thunks (__x86_indirect_thunk_*) is a call of the function that it led to, whose
       name perf's listing does not tell: any.
+  R6  Where tracing starts in the kernel a call to __switch_to_asm that is still open has returned meanwhile, unseen: the thread has got
+      its CPU back.
 """
+import bisect
 import collections
 import itertools
 import re
@@ -218,21 +224,22 @@ def read_perf_cpus(path):
 
 
 def read_dump_cpus(path):
-    """CPU -> [(tid, branch)]"""
+    """CPU -> [(tid, branch, time in ns)]"""
     cpus = collections.defaultdict(list)
     with open(path, encoding="utf-8", errors="replace") as lines:
         for number, line in enumerate(lines, 1):
             fields = line.rstrip("\n").split(" ", 6)
             if len(fields) != 7 or fields[5] == "gap":
                 raise BadInput(f"{path}:{number}: a gap, or not a line of a dump: {line.rstrip()}")
-            _, tid, cpu, source, target, kind, symbol = fields
+            time, tid, cpu, source, target, kind, symbol = fields
+            time = int(time.replace(".", ""))
             cpu = cpus[int(cpu)]
             last = [cpu[-1][1]] if cpu and cpu[-1][0] == int(tid) else []
             waiting = len(last)
             branch = dump_branch(last, int(source, 16), int(target, 16), kind, symbol)
             if len(last) < waiting:
                 cpu.pop()  # D1
-            cpu.append((int(tid), branch))
+            cpu.append((int(tid), branch, time))
     return cpus
 
 
@@ -240,7 +247,7 @@ def other_thread(perf, ours):
     """C1: where in the lists of one CPU the threads differ and should not, or None"""
     early = MAX_EARLY
     before = -1  # perf's thread of what is early
-    for i, ((theirs, branch), (tid, _)) in enumerate(zip(perf, ours)):
+    for i, ((theirs, branch), (tid, *_)) in enumerate(zip(perf, ours)):
         if branch.source_name[0] == "__switch_to" or (branch.kind == "start" and branch.target & KERNEL):
             before = perf[i - 1][0] if i and early >= MAX_EARLY else before
             early = 0
@@ -257,7 +264,7 @@ def compare_cpus(perf, ours):
     """Number of CPUs with a difference; prints the first of each."""
     bad = compare(
         {cpu: [b for _, b in branches] for cpu, branches in perf.items()},
-        {cpu: [b for _, b in branches] for cpu, branches in ours.items()},
+        {cpu: [b for _, b, _ in branches] for cpu, branches in ours.items()},
         same_branch,
         "CPU",
     )
@@ -270,14 +277,18 @@ def compare_cpus(perf, ours):
 
 
 def perf_of_our_threads(perf, ours):
-    """C1: thread -> perf's branches, of the threads that we give them to"""
-    threads = collections.defaultdict(list)
+    """C1, C2: thread -> perf's branches, of the threads that we give them to"""
+    turns = collections.defaultdict(list)  # thread -> [(time, CPU, branches)]
     for cpu in sorted(perf):
         if len(perf[cpu]) != len(ours[cpu]):
             raise BadInput(f"CPU {cpu}: the listings differ: compare them with cpus first")
-        for (_, branch), (tid, _) in zip(perf[cpu], ours[cpu]):
-            threads[tid, None].append(branch)
-    return threads
+        before = None
+        for (_, branch), (tid, _, time) in zip(perf[cpu], ours[cpu]):
+            if tid != before or branch.kind == "start":
+                turns[tid, None].append((time, cpu, []))
+            turns[tid, None][-1][2].append(branch)
+            before = tid
+    return {tid: [b for turn in sorted(of, key=lambda t: t[:2]) for b in turn[2]] for tid, of in turns.items()}
 
 
 def without_restarts(perf, ours):
@@ -320,8 +331,18 @@ def same_branch(perf, ours):
     return perf[:3] == ours[:3] and same_place(perf.source_name, ours.source_name) and same_place(perf.target_name, ours.target_name)
 
 
-def perf_calls(branches):
-    """R3, R4: [(call|return, place of the function)] of a thread's branches. The place is (name, offset)."""
+def return_targets(threads):
+    """Where returns go to, in order."""
+    return sorted({b.target for branches in threads.values() for b in branches if b.kind == "return"})
+
+
+def perf_calls(branches, targets):
+    """R3, R4, R6: [(call|return, place of the function)] of a thread's branches. The place is (name, offset)."""
+
+    def behind(source):
+        i = bisect.bisect_right(targets, source)
+        return targets[i] if i < len(targets) and targets[i] - source <= MAX_INSTRUCTION else None
+
     calls = []
     opened = []
     for b in branches:
@@ -329,16 +350,19 @@ def perf_calls(branches):
             within = b.source_name != UNKNOWN and b.source_name[0] == b.target_name[0] and b.target_name[1]
             if within and 0 < b.target - b.source <= MAX_INSTRUCTION:
                 continue
-            opened.append((b.source, None if within else b.target_name))
+            opened.append((behind(b.source), None if within else b.target_name))
             if not within:
                 calls.append(("call", b.target_name))
+        elif b.kind == "start" and b.target & KERNEL:  # R6
+            switched = next((i for i in range(len(opened) - 1, -1, -1) if opened[i][1] == ("__switch_to_asm", 0)), len(opened))
+            del opened[switched:]
         elif b.kind == "return":
-            back = [i for i, (source, _) in enumerate(opened) if 0 < b.target - source <= MAX_INSTRUCTION]
-            if not back:
+            back = next((i for i in range(len(opened) - 1, -1, -1) if opened[i][0] == b.target), None)
+            if back is None:
                 continue
-            if opened[back[-1]][1]:
-                calls.append(("return", opened[back[-1]][1]))
-            del opened[back[-1] :]
+            if opened[back][1]:
+                calls.append(("return", opened[back][1]))
+            del opened[back:]
     return calls
 
 
@@ -424,7 +448,8 @@ def run(mode, files):
     if mode == "rows":
         if len(files) == 3:
             perf = perf_of_our_threads(read_perf_cpus(files[0]), read_dump_cpus(files[2]))
-        calls = {tid: perf_calls(branches) for (tid, _), branches in perf.items()}
+        targets = return_targets(perf)
+        calls = {tid: perf_calls(branches, targets) for (tid, _), branches in perf.items()}
         return 1 if compare({t: c for t, c in calls.items() if c}, Rows(files[1]).threads(), same_call) else 0
     for (tid, _), branches in sorted(perf.items()):
         for b in branches:

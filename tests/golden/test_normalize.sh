@@ -258,8 +258,19 @@ perf_is eval 'plain_perf; p return 1020 a+0x20 9999 main+0x99'
 rows_are '1 NULL 0 a 1' '2 1 1 b 0'
 check 0 "R4: a return out of a call that was not seen"
 
-mode=cpus ours=dump
+# The call at 1000 is of 5 bytes, as the first thread's return tells; the second one's return is behind a call at 1008.
+perf_is eval 'plain_perf; tid=9; p call 1000 a+0x10 2000 b+0x0; p return 3010 c+0x10 100d a+0x1d'
+rows_are '1 NULL 0 a 0' '2 1 1 b 0'
+sqlite3 t.db "INSERT INTO thread VALUES(2, 1, 9, 'y', 0, NULL); INSERT INTO call VALUES(11, 2, 1, NULL, 0, 11, 100, 0, 0), (12, 2, 2, 11, 1, 12, 100, 0, 2)"
+check 0 "R4: a return goes back right behind its call"
 k=ffffffff810000
+perf_is eval 'p call ${k}00 s+0x10 ${k}80 __switch_to_asm+0x0; p "tr strt" 0 "[unknown]" ${k}a0 f+0x0; p return ${k}a8 f+0x8 ${k}0d s+0x1d'
+rows_are '1 NULL 0 s 0' '2 1 1 __switch_to_asm 2'
+check 0 "R6: a switch that was not seen to return"
+rows_are '1 NULL 0 s 0' '2 1 1 __switch_to_asm 0'
+check 1 "R6: it has no return"
+
+mode=cpus ours=dump
 switched() { # KIND IP PLACE: how a thread's turn begins
     p call 1000 a+0x10 2000 b+0x0
     p "$@"
@@ -292,6 +303,18 @@ check 1 "C1: from nothing else on"
 mode=rows ours=t.db
 echo not a database >t.db
 check 2 "no database"
+
+# C2: a thread on CPU 1, then on CPU 0.
+at() { # CPU NS: makes the lines of p or d those of a CPU and a time
+    sed "s/\\[-01\\]/[00$1]/; s/^\\(12\\.00000000\\)1 \\([0-9]*\\) -1/\\1${2:-1} \\2 $1/"
+}
+perf_is eval 'p call 3000 c+0x10 4000 e+0x0 | at 0; p call 1000 a+0x10 2000 b+0x0 | at 1'
+rows_are '1 NULL 0 a 0' '2 1 1 b 2' '3 2 2 e 2'
+for second in 2 0; do
+    (tid=7; d 3000 4000 call e+0x0 | at 0 $second; d 1000 2000 call b+0x0 | at 1 1) >dump
+    check $((second == 0)) "C2: turns on several CPUs follow their times: ${second} and 1"
+    cp dump "case.$cases/dump"
+done
 python3 - "$normalize" $cases <<'EOF' || fail "the rules of normalize_calls.py"
 import contextlib, importlib.util, io, os, sys
 
@@ -303,7 +326,7 @@ bad = 0
 for case in range(1, cases + 1):
     os.chdir(f"case.{case}")
     expected, mode, ours, what = open("case", encoding="utf-8").read().rstrip("\n").split("\t")
-    sys.argv = ["normalize_calls.py", mode, "perf", ours] + (["kallsyms"] if os.path.exists("kallsyms") else [])
+    sys.argv = ["normalize_calls.py", mode, "perf", ours] + [f for f in ("kallsyms", "dump") if os.path.exists(f) and f != ours]
     normalize.aliases.clear()
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
         status = normalize.main()

@@ -84,6 +84,16 @@ check_threads() { # NAME THREAD...
     echo "$name: calls of $# programs"
 }
 
+# vfs_read() ran without a BPF program, then with one: between the two the kernel's code was changed.
+check_patched() { # NAME
+    check_branches "$1" || return
+    [ "$(rows "$1" "SELECT count(*) FROM gaps WHERE reason NOT IN ('overwritten')")" = 0 ] || bad "$1: gaps: $(rows "$1" "SELECT reason, detail FROM gaps")" || return
+    rows "$1" "SELECT count(*), sum(start_ns < (SELECT min(start_ns) FROM calls WHERE function GLOB 'bpf_prog_*')),
+        (SELECT count(*) FROM calls WHERE function GLOB 'bpf_prog_*') FROM calls WHERE function = 'vfs_read'" >"$work/patched"
+    awk -F'|' '$2 < 3 || $3 < 3 {exit 1}' "$work/patched" || bad "$1: vfs_read() should have run before and with a BPF program: calls, before, of the program" "$work/patched" || return
+    echo "$1: calls of vfs_read, of them before the BPF program, calls of that: $(cat "$work/patched")"
+}
+
 # User and kernel code of several processes in rings of CPUs.
 check_cpus() { # NAME
     compare cpus "$1" "$work/$1.dump" || return

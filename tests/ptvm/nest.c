@@ -1,5 +1,6 @@
 // A program whose calls are known: check_nest.py makes the same sequence. Build with -O1 (at -O2 `rec ->
-// leaf` is a tail call). `nest N counted` prints at its end how often it was in each of its functions, as it counted itself.
+// leaf` is a tail call). `nest N counted` prints at its end how often it was in each of its functions, as it
+// counted itself.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,12 +1,16 @@
 #!/bin/bash
 # test_arm.sh SUITE SOURCE BUILD NAME[:ARG]...: the tests guest_arm_NAME.sh of our own recorder, in one boot of the machine with that
-# kernel; then the comparisons that are made outside. With SUITE `native` all of it runs on this computer, which has Intel PT.
+# kernel; then the comparisons that are made outside. What comes out of the machine is kept in the folder ARM_OUT if that is given. With SUITE `native` all of it runs on this computer, which has Intel PT.
 set -uo pipefail
 suite=$1 source=$2 build=$3
 shift 3
 ptvm=$(realpath "$(dirname "$0")")
-out=$(mktemp -d) || exit 1
-trap 'rm -rf "$out"' EXIT
+if [ -n "${ARM_OUT:-}" ]; then
+    mkdir -p "$ARM_OUT" && out=$(realpath "$ARM_OUT") || exit 1
+else
+    out=$(mktemp -d) || exit 1
+    trap 'rm -rf "$out"' EXIT
+fi
 export SOURCE=$source STALLTRAP=$build/stalltrap
 where=(--suite "$suite" --timeout "${ARM_TIMEOUT:-600}" --share "$source" --share "$build")
 [ "$suite" != native ] || where=(--native)

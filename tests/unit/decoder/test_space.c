@@ -222,6 +222,52 @@ static void a_place_has_its_symbol_at_run_time_addresses(void **state)
     assert_null(place.symbol);
 }
 
+static void patch(struct fixture *f, uint64_t time, uint64_t address, const char *old, const char *fresh)
+{
+    struct dec_code_bytes before = {(const uint8_t *)old, strlen(old)},
+                          after = {(const uint8_t *)fresh, strlen(fresh)};
+    assert_int_equal(dec_space_patch(f->space, time, address, before, after, NULL), 0);
+}
+
+static void assert_bytes(const struct fixture *f, uint64_t time, uint64_t address, const char *expected)
+{
+    char buf[16] = {0};
+    assert_int_equal(dec_space_read(f->space, time, address, buf, strlen(expected)), strlen(expected));
+    assert_string_equal(buf, expected);
+}
+
+static void code_that_was_patched_is_read_as_it_was_at_the_time(void **state)
+{
+    struct fixture *f = *state;
+    map(f, 0, 0x1000, 0x1000, 0x200, f->a);
+    patch(f, 100, 0x1010, "old", "NEW");
+    patch(f, 200, 0x1010, "NEW", "old");
+    patch(f, 300, 0x1011, "", "**");
+    assert_bytes(f, 99, 0x100f, "\xaaold\xaa");
+    assert_bytes(f, 100, 0x100f, "\xaaNEW\xaa");
+    assert_bytes(f, 250, 0x100f, "\xaaold\xaa");
+    assert_bytes(f, 300, 0x100f, "\xaao**\xaa");
+    /* It is the image's code still: its names and its offsets. */
+    assert_at(f->space, 300, 0x1011, f->a, 0x211);
+    assert_at(f->space, 50, 0x1010, f->a, 0x210);
+    assert_int_equal(dec_space_stable(f->space, 150), 200);
+}
+
+static void a_patch_beyond_the_mapped_changes_what_is_mapped(void **state)
+{
+    struct fixture *f = *state;
+    map(f, 0, 0x1000, 0x1000, 0, f->a);
+    map(f, 0, 0x2000, 0x1000, 0, f->b);
+    patch(f, 10, 0x1ffe, "abcd", "ABCD");
+    patch(f, 10, 0x2ffe, "abcd", "ABCD");
+    patch(f, 10, 0x9000, "abcd", "ABCD");
+    assert_bytes(f, 9, 0x1ffe, "abcd");
+    assert_bytes(f, 10, 0x1ffe, "ABCD");
+    assert_bytes(f, 10, 0x2ffe, "AB");
+    assert_at(f->space, 10, 0x3000, NULL, 0);
+    assert_at(f->space, 10, 0x9000, NULL, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +282,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_mapping_longer_than_its_file_has_no_bytes_there, setup, teardown),
         cmocka_unit_test_setup_teardown(odd_lengths_do_no_harm, setup, teardown),
         cmocka_unit_test_setup_teardown(a_place_has_its_symbol_at_run_time_addresses, setup, teardown),
+        cmocka_unit_test_setup_teardown(code_that_was_patched_is_read_as_it_was_at_the_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_patch_beyond_the_mapped_changes_what_is_mapped, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
