@@ -7,6 +7,7 @@
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <gelf.h>
 #include <signal.h>
 #include <stdio.h>
@@ -263,13 +264,17 @@ static void tell_all(const struct dec_line_query *queries, size_t n, FILE *out)
 static __attribute__((noreturn)) void be_child(const struct dec_line_query *queries, size_t n, int fd)
 {
     const struct rlimit none = {0};
-    FILE *out = fdopen(fd, "w");
+    sigset_t no_signal;
+    FILE *out;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setrlimit(RLIMIT_CORE, &none);
     for (int i = 1; i < NSIG; i++)
         signal(i, SIG_DFL);
+    sigemptyset(&no_signal);
+    sigprocmask(SIG_SETMASK, &no_signal, NULL);
     alarm(SECONDS);
+    out = fdopen(fd, "w");
     if (out)
         tell_all(queries, n, out);
     _exit(0);
@@ -347,11 +352,13 @@ int dec_lines(const struct dec_line_query *queries, size_t n, dec_line_fn *fn, v
     pid_t child;
     FILE *in;
 
-    if (!any_lines(queries, n) || pipe(ends))
+    if (!any_lines(queries, n) || pipe2(ends, O_CLOEXEC))
         return 0;
     child = fork();
-    if (child == 0)
+    if (child == 0) {
+        close(ends[0]); /* else it would not notice that nobody reads any more */
         be_child(queries, n, ends[1]);
+    }
     close(ends[1]);
     in = child > 0 ? fdopen(ends[0], "r") : NULL;
     if (in) {
@@ -360,6 +367,8 @@ int dec_lines(const struct dec_line_query *queries, size_t n, dec_line_fn *fn, v
     } else {
         close(ends[0]);
     }
+    if (child > 0) /* nothing that it still does is of use */
+        kill(child, SIGKILL);
     while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
         ;
     return rc;

@@ -13,3 +13,5 @@ if(ST_SANITIZE)
   target_compile_definitions(decode_bad PRIVATE ST_WRAP_ALLOCATIONS)
   target_link_options(decode_bad PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free)
 endif()
+# It stands in for some of the libraries' functions.
+target_link_libraries(unit_decoder_lines PRIVATE ${CMAKE_DL_LIBS})
