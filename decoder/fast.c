@@ -21,8 +21,9 @@ int fast_new(struct fast **fast, struct fast_graph *graph, struct walk *w, struc
     f->delta = 1;
     f->counting = !w->options->emit;
     f->nodes = fast_reserve(FAST_NODES * sizeof(*f->nodes));
+    f->near = fast_reserve(FAST_NODES * sizeof(*f->near));
     f->hits = calloc(FAST_HITS, sizeof(*f->hits));
-    if (!f->nodes || !f->hits) {
+    if (!f->nodes || !f->near || !f->hits) {
         fast_free(f);
         return st_nomem(err, "the fast walk");
     }
@@ -37,6 +38,8 @@ void fast_free(struct fast *f)
     fast_crew_free(f->crew);
     if (f->nodes)
         munmap(f->nodes, FAST_NODES * sizeof(*f->nodes));
+    if (f->near)
+        munmap(f->near, FAST_NODES * sizeof(*f->near));
     free(f->hits);
     st_vec_free(&f->trail);
     free(f);
@@ -178,6 +181,8 @@ static void keep_counts(struct fast *f, const struct fast_tally *tally)
         counts->last_time = tally->last_time;
     counts->time_points += tally->points;
     w->out->timed = true;
+    if (tally->last_time > w->out->point)
+        w->out->point = tally->last_time;
 }
 
 static void count_all(struct fast *f)

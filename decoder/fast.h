@@ -45,6 +45,8 @@ struct fast_state {
 
     uint64_t limit_cycles; /* since times.from: not reached before */
 
+    uint64_t limit_ctc; /* times.base.ctc: not reached before, nor in the NEAR_CYCLES behind it */
+
     uint64_t leave; /* as walk.leave */
 
     bool begin; /* as walk.begin, where counts alone are wanted */
@@ -71,6 +73,8 @@ struct fast {
     struct fast_graph *graph;
 
     struct fast_node *nodes; /* by number; reserved, as `about` of the graph */
+
+    struct fast_near *near; /* by number, likewise; unused where the trail is wanted */
 
     struct fast_hit *hits; /* addresses looked up of late */
 
@@ -131,6 +135,9 @@ fast_edge fast_fall(const struct fast *f, uint32_t node);
 /* The edge to the code at an address. */
 fast_edge fast_look_up(struct fast *f, uint64_t ip);
 
+/* The side by which a node is left that needs no trace and pushes nothing. False: it is none of those. */
+bool fast_skips(fast_edge at, unsigned *side);
+
 /* Goes on to the next node that needs trace; *edge is then that node. */
 bool fast_advance(struct fast *f, fast_edge *edge);
 
@@ -158,10 +165,10 @@ bool fast_pop(struct fast *f, fast_edge *edge);
 bool fast_ask(struct fast *f);
 bool fast_worlds(struct fast *f);
 
-/* Adds up a node that was left, or takes it back. */
+/* Adds up a node that was left without skipping any, or takes it back. */
 static inline void fast_visit(struct fast *f, uint32_t node, unsigned side)
 {
-    f->nodes[node].visits[side] += f->delta;
+    f->near[node].visits[side] += f->delta;
     f->s.did = true;
     f->s.begin = false;
 }

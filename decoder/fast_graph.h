@@ -6,10 +6,11 @@
 
 #include "decoder/flow_code.h"
 
+#include <assert.h>
 #include <pthread.h>
 
-/* What an edge leads to, in its low 3 bits: what decides where its node goes on. The rest is the node's
- * number. */
+/* What an edge leads to, in its low 3 bits: what decides where its node goes on. Above FAST_SHIFT is the
+ * node's number. */
 enum fast_kind {
     FAST_OPEN, /* not followed yet: the rest says where it starts, node << 1 | direction, or FAST_STUB | slot
                 */
@@ -25,8 +26,8 @@ enum fast_kind {
 typedef uint32_t fast_edge;
 
 enum {
-    FAST_SHIFT = 3,
-    FAST_STUB = 1 << 28, /* an address that the walk keeps in a slot of its own */
+    FAST_SHIFT = 4, /* an edge without its kind is the offset of its node */
+    FAST_STUB = 1 << 27, /* an address that the walk keeps in a slot of its own */
     FAST_NODES = 1 << 24,
     FAST_WORLDS = 1 << 20,
 };
@@ -38,11 +39,21 @@ static const fast_edge FAST_NO_EDGE = UINT32_MAX;
  * instruction. */
 enum { FAST_FALL, FAST_TAKEN };
 
-/* What each walk has of a node for itself. An edge of 0 was not looked at yet. */
+/* What each walk has of a node for itself. An edge of 0 was not looked at yet. Where counts alone are wanted, an
+ * edge skips nodes that need no trace and push nothing: fast_node.to leads past them, fast_near.to to the first.
+ */
 struct fast_node {
     fast_edge to[2];
 
     uint32_t visits[2];
+};
+
+static_assert(sizeof(struct fast_node) == 1 << FAST_SHIFT, "edges are offsets of nodes");
+
+struct fast_near {
+    fast_edge to[2];
+
+    uint32_t visits[2]; /* that skipped nothing */
 };
 
 /* What the walk along the edges does not look at. */

@@ -7,6 +7,27 @@
 
 static const uint64_t NEVER = UINT64_MAX;
 
+/* Up to so many TSC ticks a cycle, limits are worked out without a division. */
+enum { MOST_RATIO = 8 };
+
+enum { NEAR_CYCLES = 1 << 12 };
+
+/* How many ticks of the crystal from the last TMA packet on do not reach the limit for sure, cycles behind them
+ * included. */
+static void limit_ctc(struct fast_state *s)
+{
+    const struct flow_times *t = &s->times;
+    const struct dec_pt_config *config = t->config;
+    s->limit_ctc = 0;
+    if (!t->base.counts || t->base.sure != 0xff || !config->nom_freq || t->ratio > MOST_RATIO)
+        return;
+    uint64_t first = t->base.ctc_tsc + MOST_RATIO * NEAR_CYCLES;
+    if (s->limit == NEVER)
+        s->limit_ctc = NEVER;
+    else if (s->limit > first)
+        s->limit_ctc = (uint64_t)((double)(s->limit - first) * config->cpuid15_eax / config->cpuid15_ebx);
+}
+
 /* How many cycles from times.from on do not reach the limit for sure. */
 static void limit_cycles(struct fast_state *s)
 {
@@ -15,7 +36,7 @@ static void limit_cycles(struct fast_state *s)
         return;
     uint64_t ticks = s->limit > s->times.from ? s->limit - s->times.from : 0;
     /* No division where it needs not be near: this is done for each MTC packet. */
-    s->limit_cycles = s->times.ratio <= 8 ? ticks / 8 : (uint64_t)((double)ticks / s->times.ratio);
+    s->limit_cycles = s->times.ratio <= MOST_RATIO ? ticks / MOST_RATIO : (uint64_t)((double)ticks / s->times.ratio);
 }
 
 void fast_limit(struct fast *f)
@@ -28,6 +49,7 @@ void fast_limit(struct fast *f)
     if (s->limit != NEVER && s->limit > 0)
         s->limit--; /* rounded */
     limit_cycles(s);
+    limit_ctc(s);
 }
 
 /* The time of what comes now, if packets told a new one. */
@@ -94,6 +116,8 @@ static bool on_clock(struct fast *f, const uint8_t *p)
     else
         return false;
     limit_cycles(&f->s);
+    if (*p != PACKET_MTC)
+        limit_ctc(&f->s);
     return true;
 }
 
@@ -546,6 +570,29 @@ static bool on_odd(struct fast *f, const uint8_t *p)
     }
 }
 
+/* The times of the packets that there are most of, as count_run() adds them up. */
+struct tally {
+    uint64_t cycles, ctc, serial;
+
+    uint64_t most; /* cycles, from which on point() has more to do */
+
+    uint32_t last_mtc;
+
+    bool mtc; /* there was one */
+};
+
+/* What a tally holds becomes that of the state. */
+static void keep_tally(struct fast_state *s, const struct tally *tally)
+{
+    struct flow_times *t = &s->times;
+    t->cycles = tally->cycles;
+    if (tally->mtc)
+        times_reach(t, tally->ctc, (uint8_t)tally->last_mtc, tally->cycles);
+    t->serial = tally->serial;
+    if (tally->mtc)
+        limit_cycles(s);
+}
+
 /* The packets that there are most of, as long as nothing comes between: where only counts are wanted. */
 static bool count_run(struct fast *f, const uint8_t *to)
 {
@@ -553,8 +600,13 @@ static bool count_run(struct fast *f, const uint8_t *to)
     struct flow_times *t = &s->times;
     const uint8_t *p = f->p;
     const bool known = t->base.known, simple = t->config->nom_freq || t->bounded;
-    uint64_t bits = f->bits;
+    const unsigned mtc_shift = t->config->mtc_freq & 15;
+    const uint64_t limit_ctc = s->limit_ctc, most = s->limit_ctc == NEVER ? NEVER : NEAR_CYCLES;
+    struct tally sum = {t->cycles, t->base.ctc, t->serial, s->limit_cycles, t->base.last_mtc, false};
+    uint64_t bits = f->bits, seen = s->serial, points = f->points;
     unsigned nbits = f->nbits;
+    if (points == 0 || t->tsc >= s->limit)
+        sum.most = 0;
     while (p < to) {
         uint32_t c = *p;
         if (!(c & 1) && c > PACKET_EXTENDED) {
@@ -566,19 +618,30 @@ static bool count_run(struct fast *f, const uint8_t *to)
             }
             bits = bits << n | (c >> 1 & ((1u << n) - 1));
             nbits += n;
-            if (known && t->serial != s->serial) {
-                if (f->points == 0 || t->tsc >= s->limit || t->cycles >= s->limit_cycles)
+            if (known && sum.serial != seen) {
+                if (sum.cycles >= sum.most)
                     break; /* point() has more to do */
-                s->serial = t->serial;
-                f->points++;
+                seen = sum.serial;
+                points++;
             }
         } else if ((c & 7) == 3 && simple) {
-            t->cycles += known ? c >> 3 : 0;
-            t->serial += known;
+            sum.cycles += known ? c >> 3 : 0;
+            sum.serial += known;
         } else if ((c & 7) == 7 && simple && p + 1 < to && !(p[1] & 1)) {
             p++;
-            t->cycles += known ? c >> 3 | (uint64_t)(*p >> 1) << 5 : 0;
-            t->serial += known;
+            sum.cycles += known ? c >> 3 | (uint64_t)(*p >> 1) << 5 : 0;
+            sum.serial += known;
+        } else if (c == PACKET_MTC && p + 1 < to && sum.most) {
+            uint64_t ctc = sum.ctc + ((uint64_t)((p[1] - sum.last_mtc) & 0xff) << mtc_shift);
+            if (ctc >= limit_ctc)
+                break;
+            p++;
+            sum.ctc = ctc;
+            sum.last_mtc = *p;
+            sum.cycles = 0;
+            sum.serial++;
+            sum.most = most;
+            sum.mtc = true;
         } else {
             break;
         }
@@ -586,6 +649,9 @@ static bool count_run(struct fast *f, const uint8_t *to)
     }
     f->bits = bits;
     f->nbits = nbits;
+    f->points = points;
+    s->serial = seen;
+    keep_tally(s, &sum);
     bool due = p < to && !(*p & 1) && *p > PACKET_EXTENDED; /* its bits were taken, its time not */
     f->p = p + due;
     return !due || point(f, POINT_BRANCH);

@@ -1,6 +1,8 @@
 /* From the fast walk to events and counts. */
 #include "decoder/fast.h"
 
+#include <string.h>
+
 bool fast_word(struct fast *f, enum trail_tag tag, uint32_t of)
 {
     return st_vec_push(&f->trail, of << 3 | (uint32_t)tag) == 0;
@@ -209,18 +211,40 @@ static void count_node(struct dec_flow_counts *c, const struct code_run *run, ui
     c->indirect += !run->direct && !far ? n : 0;
 }
 
+/* Visits, below 0 where another walk's were taken back. */
+static uint64_t visits_of(const uint32_t *visits, unsigned side)
+{
+    return (uint64_t)(int32_t)visits[side];
+}
+
+/* The nodes that an edge skips count with it. */
+static void count_skipped(const struct fast *f, struct dec_flow_counts *counts, uint32_t node, unsigned side)
+{
+    fast_edge at = f->near[node].to[side];
+    uint64_t n = visits_of(f->nodes[node].visits, side);
+    if (n == 0 || at == f->nodes[node].to[side])
+        return;
+    while (fast_skips(at, &side)) {
+        const struct code_run *run = &f->graph->about[at >> FAST_SHIFT].run;
+        count_node(counts, run, side == FAST_FALL ? n : 0, side == FAST_TAKEN ? n : 0,
+                   run->direct && run->displacement == 0);
+        at = f->near[at >> FAST_SHIFT].to[side];
+    }
+}
+
 void fast_count(struct fast *f, struct dec_flow_counts *counts)
 {
     for (uint32_t i = 1; i < f->graph->n; i++) {
-        const struct fast_about *about = &f->graph->about[i];
-        uint32_t *visits = f->nodes[i].visits;
-        if (!visits[FAST_FALL] && !visits[FAST_TAKEN])
-            continue;
-        bool same = about->run.direct && about->run.displacement == 0;
-        /* Below 0 where another walk's visits were taken back. */
-        count_node(counts, &about->run, (uint64_t)(int32_t)visits[FAST_FALL],
-                   (uint64_t)(int32_t)visits[FAST_TAKEN], same);
-        visits[FAST_FALL] = visits[FAST_TAKEN] = 0;
+        const struct code_run *run = &f->graph->about[i].run;
+        uint32_t *far = f->nodes[i].visits, *near = f->near[i].visits;
+        uint64_t n[2];
+        for (unsigned side = 0; side < 2; side++) {
+            n[side] = visits_of(far, side) + visits_of(near, side);
+            count_skipped(f, counts, i, side);
+        }
+        count_node(counts, run, n[FAST_FALL], n[FAST_TAKEN], run->direct && run->displacement == 0);
+        memset(far, 0, 2 * sizeof(*far));
+        memset(near, 0, 2 * sizeof(*near));
     }
     counts->instructions += f->loose;
     f->loose = 0;

@@ -3,7 +3,10 @@
 
 #include "decoder/fast_packet.h"
 
-enum { FUEL = 1 << 16 /* branches in a row that need no trace, before the other walk looks for a cycle */ };
+enum {
+    FUEL = 1 << 16, /* branches in a row that need no trace, before the other walk looks for a cycle */
+    HOPS = 8,       /* nodes that an edge skips at most */
+};
 
 uint64_t fast_ip(const struct fast *f, fast_edge edge)
 {
@@ -40,25 +43,64 @@ fast_edge fast_look_up(struct fast *f, uint64_t ip)
     return f->s.where.space ? look_up(f, f->s.worlds[ip >> 63], ip) : FAST_NO_EDGE;
 }
 
-/* Follows an edge that is open, and closes it. */
+bool fast_skips(fast_edge at, unsigned *side)
+{
+    *side = (at & 7) == FAST_JUMP ? FAST_TAKEN : FAST_FALL;
+    return (at & 7) == FAST_JUMP || (at & 7) == FAST_PASS;
+}
+
+/* The edge behind a direct branch, opened, of one that was not followed yet. */
+static fast_edge near_edge(struct fast *f, uint32_t node, unsigned side)
+{
+    fast_edge open = (node << 1 | side) << FAST_SHIFT | FAST_OPEN;
+    return look_up(f, f->graph->about[node].world, fast_edge_ip(f->graph, open));
+}
+
+/* Past the nodes on the way that need no trace and push nothing, if they are few: execution need not have been
+ * there yet, but an interrupt alone keeps it from it. */
+static fast_edge skip(struct fast *f, fast_edge edge)
+{
+    unsigned side;
+    for (fast_edge at = edge, hops = 0; hops < HOPS; hops++) {
+        if (!fast_skips(at, &side))
+            return at;
+        uint32_t node = at >> FAST_SHIFT;
+        at = near_edge(f, node, side);
+        if (at == FAST_NO_EDGE)
+            return edge;
+        f->near[node].to[side] = at;
+    }
+    return edge;
+}
+
+/* Follows an edge that is open, and closes it: the near one. */
 static fast_edge open_edge(struct fast *f, fast_edge edge)
 {
     uint32_t rest = edge >> FAST_SHIFT;
-    uint64_t ip = fast_ip(f, edge);
     if (!f->s.where.space)
         return FAST_NO_EDGE;
-    if (rest & FAST_STUB)
+    if (rest & FAST_STUB) {
+        uint64_t ip = fast_ip(f, edge);
         return look_up(f, f->s.worlds[ip >> 63], ip);
-    fast_edge found = look_up(f, f->graph->about[rest >> 1].world, ip);
-    if (found != FAST_NO_EDGE)
-        f->nodes[rest >> 1].to[rest & 1] = found;
+    }
+    uint32_t node = rest >> 1;
+    unsigned side = rest & 1;
+    fast_edge found = near_edge(f, node, side);
+    if (found == FAST_NO_EDGE)
+        return found;
+    f->nodes[node].to[side] = found;
+    if (!f->counting)
+        return found;
+    f->near[node].to[side] = found;
+    if (f->graph->about[node].run.end != CODE_CALL || side == FAST_TAKEN) /* else it goes to the return stack */
+        f->nodes[node].to[side] = skip(f, found);
     return found;
 }
 
-/* The edge of a node as it stands for itself. */
+/* The near edge of a node as it stands for itself. */
 static inline fast_edge edge_of(const struct fast *f, uint32_t node, unsigned side)
 {
-    fast_edge edge = f->nodes[node].to[side];
+    fast_edge edge = f->counting ? f->near[node].to[side] : f->nodes[node].to[side];
     return edge ? edge : (node << 1 | side) << FAST_SHIFT | FAST_OPEN;
 }
 
@@ -142,59 +184,86 @@ static uint32_t *more_words(struct fast *f, uint32_t *words)
     return fast_room(f, 4096) ? f->trail.at + f->trail.n : NULL;
 }
 
-/* The loop that all the time goes into. `trail` is known where it is built in. */
+/* The open edge that stands for one in a node. */
+static inline fast_edge open_of(const char *nodes, const fast_edge *to)
+{
+    size_t n = (size_t)((const char *)to - nodes) / sizeof(*to);
+    return (uint32_t)(n / 4 << 1 | n % 4) << FAST_SHIFT | FAST_OPEN;
+}
+
+/* Execution stands behind the branch of an edge that was taken last, no further. */
+static inline void stand_near(struct fast *f, fast_edge *to, const bool trail)
+{
+    fast_edge open = open_of((const char *)f->nodes, to);
+    uint32_t node = open >> FAST_SHIFT >> 1;
+    unsigned side = open >> FAST_SHIFT & 1;
+    f->s.at = edge_of(f, node, side);
+    if (!trail && (*to == 0 || *to != f->near[node].to[side])) {
+        to[2] -= f->delta;
+        f->near[node].visits[side] += f->delta;
+    }
+}
+
+/* A direct call's return address as an edge: its node's FAST_FALL skips nothing. */
+static inline fast_edge behind_call(const fast_edge *to, uint64_t at)
+{
+    return *to ? *to : (uint32_t)(at >> FAST_SHIFT << 1 | FAST_FALL) << FAST_SHIFT | FAST_OPEN;
+}
+
+/* The loop that all the time goes into. `trail` is known where it is built in. The edge that was taken last is
+ * *to: one to the node that it stands in is only a load. */
 static inline __attribute__((always_inline)) bool follow(struct fast *f, uint64_t bits, const bool trail)
 {
-    struct fast_node *nodes = f->nodes;
+    char *const nodes = (char *)f->nodes;
     uint32_t *words = trail ? f->trail.at + f->trail.n : NULL;
     const uint32_t delta = f->delta;
-    fast_edge at = f->s.at, edge;
-    uint32_t node = 0, side = 0;
+    fast_edge *to = NULL;
+    uint64_t at = f->s.at;
     size_t last = 0;
     unsigned fuel = FUEL, top = f->s.top, depth = f->s.depth;
     while (bits != TNT_NONE) {
         if ((at & 7) == FAST_COND) {
-            node = at >> FAST_SHIFT;
-            side = (uint32_t)(bits >> 63);
+            to = (fast_edge *)(nodes + (bits >> 63) * sizeof(*to) + at - FAST_COND);
             bits <<= 1;
         } else if ((at & 7) == FAST_RETURN) {
             if (!(bits >> 63) || depth == 0)
                 return false;
-            edge = f->s.returns[top];
+            fast_edge edge = f->s.returns[top];
             top = (top + WALK_RETURNS - 1) % WALK_RETURNS;
             depth--;
             bits <<= 1;
-            node = at >> FAST_SHIFT;
-            at = edge;
             if (trail) {
-                uint64_t to = fast_ip(f, edge);
+                uint64_t ip = fast_ip(f, edge);
                 if (words + 4 > f->trail.at + f->trail.room && !(words = more_words(f, words)))
                     return false;
-                *words++ = node << 3 | TRAIL_TO;
-                *words++ = (uint32_t)to;
-                *words++ = (uint32_t)(to >> 32);
+                *words++ = (uint32_t)(at >> FAST_SHIFT) << 3 | TRAIL_TO;
+                *words++ = (uint32_t)ip;
+                *words++ = (uint32_t)(ip >> 32);
                 last = 3;
             } else {
-                nodes[node].visits[FAST_TAKEN] += delta;
+                ((struct fast_node *)(nodes + at - FAST_RETURN))->visits[FAST_TAKEN] += delta;
             }
+            to = NULL;
+            at = edge;
             continue;
         } else if ((at & 7) == FAST_CALL) {
-            node = at >> FAST_SHIFT;
-            side = FAST_TAKEN;
+            to = (fast_edge *)(nodes + at - FAST_CALL);
             top = (top + 1) % WALK_RETURNS;
-            f->s.returns[top] = edge_of(f, node, FAST_FALL);
+            f->s.returns[top] = behind_call(to + FAST_FALL, at);
+            to += FAST_TAKEN;
             depth += depth < WALK_RETURNS;
             if (!--fuel)
                 return false;
         } else if ((at & 7) == FAST_JUMP || (at & 7) == FAST_PASS) {
-            side = (at & 7) == FAST_JUMP ? FAST_TAKEN : FAST_FALL;
-            node = at >> FAST_SHIFT;
+            to = (fast_edge *)(nodes + (at & ~(uint64_t)7));
+            to += (at & 7) == FAST_JUMP ? FAST_TAKEN : FAST_FALL;
             if (!--fuel)
                 return false;
         } else if ((at & 7) == FAST_OPEN) {
-            at = open_edge(f, at ? at : (node << 1 | side) << FAST_SHIFT);
-            if (at == FAST_NO_EDGE)
+            fast_edge near = open_edge(f, at ? (fast_edge)at : open_of(nodes, to));
+            if (near == FAST_NO_EDGE)
                 return false;
+            at = at ? near : *to;
             continue;
         } else {
             return false;
@@ -202,16 +271,18 @@ static inline __attribute__((always_inline)) bool follow(struct fast *f, uint64_
         if (trail) {
             if (words + 4 > f->trail.at + f->trail.room && !(words = more_words(f, words)))
                 return false;
-            *words++ = (node << 1 | side) << 3 | TRAIL_BRANCH;
+            *words++ = open_of(nodes, to) >> FAST_SHIFT << 3 | TRAIL_BRANCH;
             last = 1;
         } else {
-            nodes[node].visits[side] += delta;
+            to[2] += delta;
         }
-        at = nodes[node].to[side];
+        at = *to;
     }
     f->s.top = top;
     f->s.depth = depth;
-    f->s.at = at ? at : (node << 1 | side) << FAST_SHIFT;
+    f->s.at = (fast_edge)at;
+    if (to)
+        stand_near(f, to, trail);
     if (trail) {
         f->trail.n = (size_t)(words - f->trail.at);
         f->last_words = last;

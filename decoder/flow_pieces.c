@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static const uint8_t psb[16] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
                                 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82};
@@ -31,6 +32,19 @@ static size_t overlap(const struct dec_piece *last, const struct dec_piece *next
     return 0;
 }
 
+/* Memory for a run; a long one in large pages, else it is thousands of page faults. */
+static uint8_t *room_for(size_t size)
+{
+    const size_t large = 1 << 21;
+    if (size < large)
+        return malloc(size);
+    void *room;
+    if (posix_memalign(&room, large, size))
+        return NULL;
+    madvise(room, size, MADV_HUGEPAGE);
+    return room;
+}
+
 /* The pieces from `first` to before `end`, each without its first skip[i] bytes, become one run. */
 static int add_run(const struct dec_piece *pieces, const size_t *skip, size_t first, size_t end,
                    enum dec_gap before, pt_runs *runs)
@@ -45,7 +59,7 @@ static int add_run(const struct dec_piece *pieces, const size_t *skip, size_t fi
         run.bytes = pieces[first].bytes + skip[first];
         return st_vec_push(runs, run);
     }
-    run.bytes = run.owned = malloc(run.size);
+    run.bytes = run.owned = room_for(run.size);
     if (!run.owned)
         return -1;
     for (size_t i = first; i < end; i++) {

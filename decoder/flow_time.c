@@ -250,6 +250,15 @@ void times_mtc(struct flow_times *t, uint8_t ctc)
         set_absolute(t);
 }
 
+void times_reach(struct flow_times *t, uint64_t ctc, uint8_t last_mtc, uint64_t cycles)
+{
+    t->base.ctc = ctc;
+    if (apply_mtc(t, &t->base, &(const struct pt_packet_mtc){.ctc = t->base.last_mtc}))
+        set_absolute(t);
+    t->base.last_mtc = last_mtc;
+    t->cycles = cycles;
+}
+
 void times_cbr(struct flow_times *t, uint8_t ratio)
 {
     apply_cbr(t, &(const struct pt_packet_cbr){.ratio = ratio});

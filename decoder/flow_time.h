@@ -80,6 +80,9 @@ void times_tma(struct flow_times *t, uint16_t ctc, uint16_t fc);
 void times_mtc(struct flow_times *t, uint8_t ctc);
 void times_cbr(struct flow_times *t, uint8_t ratio);
 
+/* As if MTC packets had led to that count of the crystal, and CYC packets to so many cycles since. */
+void times_reach(struct flow_times *t, uint64_t ctc, uint8_t last_mtc, uint64_t cycles);
+
 /* tsc of cycles that were added up since `from`. False: what follows at `ahead` cannot be read, or cannot be.
  */
 bool times_settle(struct flow_times *t, const uint8_t *ahead, const uint8_t *end);
