@@ -2,7 +2,8 @@
  * show over the threshold is exactly what fires, with the right thread and the right length; the stalls that
  * the workload makes are all among it. Prints a line a kind. TRUTH_COUNT is how many stalls of each workload
  * are over the threshold (13), TRUTH_ALL=1: a kernel that lacks something fails, TRUTH_HOOK: how functions of
- * the kernel are to be seen. */
+ * the kernel are to be seen, TRUTH_NOISE: how many lengths of a row may differ by more. An argument chooses
+ * tests: "busy*". */
 #include "spans.h"
 #include "triggers/functions.h"
 #include "truth.h"
@@ -14,6 +15,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #define SPANS 65536
@@ -50,6 +52,32 @@ static const struct row rows[] = {
      false, true},
     {"quiet:kernel!__x64_sys_getppid>20ms", 20 * MS, truth_beat, truth_observe_beats, truth_quiet, true,
      false, true},
+    /* what state=, idle= and if= take in or leave out */
+    {"offcpu>20ms,idle=yes", 20 * MS, truth_receive, truth_observe_switches, truth_offcpu_idle, false, false,
+     false},
+    {"offcpu>20ms,state=blocked", 20 * MS, truth_vfork, truth_observe_switches, truth_blocked, true, false,
+     false},
+    {"offcpu>20ms,state=preempted", 20 * MS, truth_lose_cpu, truth_observe_switches, truth_preempted, false,
+     false, false},
+    {"offcpu>20ms,state=sleeping+blocked,idle=recvfrom", 20 * MS, truth_receive, truth_observe_switches,
+     truth_nothing, true, false, false},
+    {"runq>20ms,state=preempted", 20 * MS, truth_lose_cpu, truth_observe_wakes, truth_runq, false, false,
+     false},
+    {"runq>20ms,state=sleeping", 20 * MS, truth_wake, truth_observe_wakes, truth_runq, false, false, false},
+    {"runq>20ms,state=blocked", 20 * MS, truth_wake, truth_observe_wakes, truth_nothing, true, false, false},
+    {"syscall>20ms,idle=yes", 20 * MS, truth_receive, truth_observe_calls, truth_idle_calls, false, false,
+     false},
+    {"syscall>20ms,idle=recvfrom", 20 * MS, truth_receive, truth_observe_calls, truth_nothing, true, false,
+     false},
+    {"syscall:recvfrom>20ms,if=ret<0&&arg2==1", 20 * MS, truth_receive, truth_observe_calls, truth_receives,
+     true, false, false},
+    {"syscall:recvfrom>20ms,if=ret>=0", 20 * MS, truth_receive, truth_observe_calls, truth_nothing, true,
+     false, false},
+    {"func:truth_slow>20ms,if=ret==1", 20 * MS, truth_call, truth_observe_function, truth_nothing, true,
+     false, false},
+    {"quiet:truth_called>20ms,if=arg0==1", 20 * MS, truth_beat, truth_observe_beats, truth_quiet, true, false,
+     false},
+    {"busy>20ms,idle=recvfrom", 20 * MS, truth_loop, truth_observe_calls, truth_nothing, true, false, false},
     {"call:truth_called,if=arg0>=25", 0, truth_hit, truth_observe_hits, truth_hits, true, false, false},
     {"call:kernel!__x64_sys_getpriority", 0, truth_hit, truth_observe_calls, truth_priorities, true, false,
      true},
@@ -82,6 +110,8 @@ struct run {
     const char *hook;
 
     uint64_t worst_ns; /* by which a length differs */
+
+    size_t noise; /* lengths that differ by more */
 };
 
 static uint64_t tolerance(uint64_t threshold)
@@ -135,7 +165,9 @@ static void run(struct run *r)
     assert_true(n > 0);
     path[n] = '\0';
     snprintf(trigger, sizeof(trigger), r->row->trigger, path);
+    prctl(PR_SET_NAME, TRUTH_NAME); /* the workload has it from its beginning */
     workload_fork(&r->work, r->row->work);
+    prctl(PR_SET_NAME, "observer");
     watch_start(&r->w, trigger, &r->work.pid, 1, NULL, NULL);
     r->hook = trg_hook(r->w.set, 0);
     r->row->observe(&r->o);
@@ -145,7 +177,7 @@ static void run(struct run *r)
     r->spans = calloc(SPANS, sizeof(*r->spans));
     assert_non_null(r->spans);
     r->n = r->row->seen(&r->o, &r->work, r->spans, SPANS);
-    if (!r->n && !r->row->unnoted)
+    if (!r->n && !r->row->unnoted && r->row->seen != truth_nothing)
         fail_msg("of %zu events none is a stall", r->o.seen.n);
     assert_true(r->n < SPANS);
 }
@@ -179,12 +211,23 @@ static const struct st_stall_record *told(const struct run *r, const struct trut
     return best;
 }
 
+/* In an emulated computer whose host has other work a processor may stand still between the two programs that
+ * look at one event. */
+static size_t noise_allowed(void)
+{
+    return getenv("TRUTH_NOISE") ? strtoul(getenv("TRUTH_NOISE"), NULL, 10) : 0;
+}
+
 static void compare_length(struct run *r, const struct truth_span *s, const struct st_stall_record *record)
 {
     uint64_t measured = spans_whole(&r->w, record)->measured_ns, differ = apart(measured, took(s));
 
     if (!r->row->threshold_ns || s->unsure)
         return;
+    if (differ > took(s) / 20 + 100000 && r->noise < noise_allowed()) {
+        r->noise++;
+        return;
+    }
     if (differ > took(s) / 20 + 100000)
         fail_msg("a stall of %lu us was told as one of %lu us", took(s) / 1000, measured / 1000);
     r->worst_ns = differ > r->worst_ns ? differ : r->worst_ns;
@@ -275,10 +318,10 @@ static size_t find_noted(const struct run *r)
         }
         over += threshold ? noted >= threshold + 2 * band : found;
         most += threshold ? noted + band >= threshold : found;
-        if (!found && threshold && noted >= threshold + 2 * band)
+        if (!found && threshold && r->row->seen != truth_nothing && noted >= threshold + 2 * band)
             FAIL(r, "a stall of the workload of %lu us did not fire", noted / 1000);
     }
-    if (r->row->only && r->fired > most)
+    if (r->row->only && r->fired > most + noise_allowed())
         FAIL(r, "%zu fired, and the workload made %zu", r->fired, most);
     return over;
 }

@@ -22,12 +22,14 @@ struct truth_span {
 
 extern int truth_count;
 
-void truth_receive(struct workload *w); /* waits in recvfrom, and sleeps, which is idle */
-void truth_lose_cpu(struct workload *w);
-void truth_loop(struct workload *w); /* event loops */
-void truth_beat(struct workload *w); /* getppid is the heartbeat */
-void truth_call(struct workload *w); /* truth_slow() */
-void truth_hit(struct workload *w);  /* truth_called(), st_test:beat, getpriority, all with the length */
+void truth_receive(struct workload *w);  /* waits in recvfrom, and sleeps, which is idle */
+void truth_vfork(struct workload *w);    /* the same, but that the stalls are uninterruptible waits */
+void truth_lose_cpu(struct workload *w); /* while it computes */
+void truth_wake(struct workload *w);     /* is woken when another has the CPU */
+void truth_loop(struct workload *w);     /* event loops */
+void truth_beat(struct workload *w);     /* getppid, and truth_called(1), is the heartbeat */
+void truth_call(struct workload *w);     /* truth_slow() */
+void truth_hit(struct workload *w);      /* truth_called(), st_test:beat, getpriority, all with the length */
 void truth_read_late(struct workload *w);
 void truth_write_twice(struct workload *w);
 void truth_broadcast(struct workload *w);
@@ -50,7 +52,8 @@ truth_observe_fn truth_observe_switches, truth_observe_wakes, truth_observe_call
     truth_observe_function, truth_observe_hits, truth_observe_tracepoint, truth_observe_packets,
     truth_observe_softirqs, truth_observe_irqs;
 
-truth_seen_fn truth_offcpu, truth_runq, truth_syscalls, truth_receives, truth_busy, truth_quiet,
-    truth_priorities, truth_function, truth_hits, truth_unread, truth_unsent, truth_handlers;
+truth_seen_fn truth_offcpu, truth_offcpu_idle, truth_blocked, truth_preempted, truth_runq, truth_syscalls,
+    truth_idle_calls, truth_nothing, truth_receives, truth_busy, truth_quiet, truth_priorities,
+    truth_function, truth_hits, truth_unread, truth_unsent, truth_handlers;
 
 #endif

@@ -106,9 +106,19 @@ static void come_back(struct spans *s, struct thread *t, const struct observed *
     t->since = 0;
 }
 
-size_t truth_offcpu(const struct observer *o, const struct workload *w, struct truth_span *out, size_t room)
+enum { SLEEPING = 1, BLOCKED = 2, PREEMPTED = 4 };
+
+static int state_of(const struct observed *e)
 {
-    struct spans s = {out, 0, room};
+    int state = observed_int(e, 32) & 0xff;
+
+    return !state ? PREEMPTED : state & BLOCKED ? BLOCKED : SLEEPING;
+}
+
+/* In one of these states; idle: waits for work too. */
+static size_t off_cpu(const struct observer *o, const struct workload *w, struct spans s, int states,
+                      bool idle)
+{
     struct threads all = {.n = 0};
 
     for (size_t i = 0; i < o->seen.n; i++) {
@@ -121,13 +131,44 @@ size_t truth_offcpu(const struct observer *o, const struct workload *w, struct t
             thread(&all, (pid_t)e->tid)->call = NO_CALL;
         if (!e->event && is_ours(e, 8)) {
             t = thread(&all, observed_int(e, 24));
-            leave(&s, t, e, true);
-            t->idle = observed_int(e, 32) & 3 && t->call != NO_CALL && t->idle_call;
+            leave(&s, t, e, state_of(e) & states);
+            t->idle = !idle && state_of(e) == SLEEPING && t->call != NO_CALL && t->idle_call;
         }
         if (!e->event && is_ours(e, 40))
             come_back(&s, thread(&all, observed_int(e, 56)), e);
     }
     return s.n;
+}
+
+size_t truth_offcpu(const struct observer *o, const struct workload *w, struct truth_span *out, size_t room)
+{
+    return off_cpu(o, w, (struct spans){out, 0, room}, SLEEPING | BLOCKED | PREEMPTED, false);
+}
+
+size_t truth_offcpu_idle(const struct observer *o, const struct workload *w, struct truth_span *out,
+                         size_t room)
+{
+    return off_cpu(o, w, (struct spans){out, 0, room}, SLEEPING | BLOCKED | PREEMPTED, true);
+}
+
+size_t truth_blocked(const struct observer *o, const struct workload *w, struct truth_span *out, size_t room)
+{
+    return off_cpu(o, w, (struct spans){out, 0, room}, BLOCKED, false);
+}
+
+size_t truth_preempted(const struct observer *o, const struct workload *w, struct truth_span *out,
+                       size_t room)
+{
+    return off_cpu(o, w, (struct spans){out, 0, room}, PREEMPTED, false);
+}
+
+size_t truth_nothing(const struct observer *o, const struct workload *w, struct truth_span *out, size_t room)
+{
+    (void)o;
+    (void)w;
+    (void)out;
+    (void)room;
+    return 0;
 }
 
 void truth_observe_wakes(struct observer *o)
@@ -167,7 +208,9 @@ void truth_observe_calls(struct observer *o)
     observer_add(o, "raw_syscalls/sys_exit", OURS, 0);
 }
 
-/* Those of number `only` (-1: all that are no waits for work). */
+enum { NOT_IDLE = -1, ANY = -2 };
+
+/* Those of number `only`, or all, or all that are no waits for work. */
 static size_t calls(const struct observer *o, const struct workload *w, struct spans s, int only)
 {
     struct threads all = {.n = 0};
@@ -181,7 +224,8 @@ static size_t calls(const struct observer *o, const struct workload *w, struct s
         if (!e->event) {
             enter(t, e);
             t->since = e->time;
-        } else if (t->since && t->call == (int)field(e, 8) && (only < 0 ? !t->idle_call : t->call == only)) {
+        } else if (t->since && t->call == (int)field(e, 8) &&
+                   (only == ANY || (only == NOT_IDLE ? !t->idle_call : t->call == only))) {
             add(&s, t->since, e->time, t->tid, false);
         }
     }
@@ -190,7 +234,13 @@ static size_t calls(const struct observer *o, const struct workload *w, struct s
 
 size_t truth_syscalls(const struct observer *o, const struct workload *w, struct truth_span *out, size_t room)
 {
-    return calls(o, w, (struct spans){out, 0, room}, -1);
+    return calls(o, w, (struct spans){out, 0, room}, NOT_IDLE);
+}
+
+size_t truth_idle_calls(const struct observer *o, const struct workload *w, struct truth_span *out,
+                        size_t room)
+{
+    return calls(o, w, (struct spans){out, 0, room}, ANY);
 }
 
 size_t truth_receives(const struct observer *o, const struct workload *w, struct truth_span *out, size_t room)

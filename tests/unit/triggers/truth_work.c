@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define THREADS 3
@@ -91,12 +91,13 @@ static void share(struct workload *w, one_fn *one, void *(*begin)(void), bool in
     struct share s = {.w = w, .one = one, .begin = begin, .in_turn = in_turn};
     pthread_t thread[THREADS];
 
-    prctl(PR_SET_NAME, TRUTH_NAME);
     pin(); /* a processor whose idle thread shows what happens in it */
     for (int i = 0; i < THREADS; i++) {
         must(!pthread_create(&thread[i], NULL, take_share, &s));
         if (in_turn)
             pthread_join(thread[i], NULL);
+        else
+            workload_sleep_ms(1); /* is not away from its work for long */
     }
     for (int i = 0; i < THREADS && !in_turn; i++)
         pthread_join(thread[i], NULL);
@@ -137,6 +138,26 @@ void truth_receive(struct workload *w)
     share(w, receive, open_pair, false);
 }
 
+/* A wait that no signal ends: for what a vfork() child does, which is that it sleeps. */
+static void wait_for_child(struct workload *w, int i, void *own)
+{
+    uint64_t start = workload_now();
+    pid_t child = vfork();
+
+    if (!child) {
+        workload_sleep_ms(length(i));
+        _exit(0);
+    }
+    workload_end(w, start);
+    must(child > 0 && waitpid(child, NULL, 0) == child);
+    receive_for(*(int *)own, TRUTH_ABOVE); /* another state */
+}
+
+void truth_vfork(struct workload *w)
+{
+    share(w, wait_for_child, open_pair, false);
+}
+
 /* ---- ready to run ---- */
 
 static _Atomic bool enough;
@@ -157,7 +178,6 @@ void truth_lose_cpu(struct workload *w)
 {
     pthread_t thread;
 
-    prctl(PR_SET_NAME, TRUTH_NAME);
     pin();
     must(!pthread_create(&thread, NULL, compute, w));
     while (!w->shared->note[0])
@@ -174,6 +194,43 @@ void truth_lose_cpu(struct workload *w)
     }
     workload_sleep_ms(10);
     enough = true;
+    pthread_join(thread, NULL);
+}
+
+static int wakes[2];
+
+static void *read_wakes(void *arg)
+{
+    struct workload *w = arg;
+    char byte;
+
+    workload_be_ordinary();
+    w->shared->note[0] = workload_tid();
+    while (read(wakes[0], &byte, 1) == 1 && byte != 'e')
+        ;
+    return NULL;
+}
+
+/* The first thread, of real-time priority, wakes the other and keeps the CPU. */
+void truth_wake(struct workload *w)
+{
+    pthread_t thread;
+
+    pin();
+    must(!pipe(wakes) && !pthread_create(&thread, NULL, read_wakes, w));
+    for (int i = 0; i < stalls(); i++) {
+        uint64_t start;
+
+        workload_sleep_ms(10);
+        start = workload_now();
+        must(write(wakes[1], "x", 1) == 1);
+        while (workload_now() - start < (uint64_t)length(i) * MS)
+            ;
+        workload_end(w, start);
+        w->shared->stall[w->shared->stalls - 1].tid = w->shared->note[0];
+    }
+    workload_sleep_ms(10);
+    must(write(wakes[1], "e", 1) == 1);
     pthread_join(thread, NULL);
 }
 
@@ -212,14 +269,21 @@ void truth_loop(struct workload *w)
 
 /* ---- a heartbeat ---- */
 
+static void beat_once(void)
+{
+    syscall(SYS_getppid);
+    truth_called(1);
+}
+
 static void pause_beat(struct workload *w, int i, void *own)
 {
     uint64_t start = workload_now();
 
     (void)own;
-    syscall(SYS_getppid);
+    beat_once();
     workload_sleep_ms(length(i));
-    syscall(SYS_getppid);
+    beat_once();
+    truth_called(0); /* is none */
     workload_end(w, start);
 }
 
@@ -449,7 +513,6 @@ void truth_use_disk(struct workload *w)
     pthread_t thread[2];
     int fd, cpus = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 2 : 1;
 
-    prctl(PR_SET_NAME, TRUTH_NAME);
     snprintf(name, sizeof(name), "%s/st-test-truth-XXXXXX", folder ? folder : "/var/tmp");
     fd = mkstemp(name);
     must(fd >= 0 && !unlink(name));
