@@ -2,6 +2,7 @@
 #include "recorder/doctor.h"
 #include "recorder/perf_event.h"
 #include "recorder/privileges.h"
+#include "triggers/trigger.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -136,6 +137,28 @@ static int be_silent(enum libbpf_print_level level, const char *fmt, va_list ap)
     return 0;
 }
 
+/* By what triggers that may see something in several ways would see it here. */
+static void add_hook(struct doctor *d, const char *key, const char *label, const char *hook, const char *use,
+                     const char *without)
+{
+    if (hook)
+        doctor_add(d, key, label, DOCTOR_YES, NULL, "by %s; %s", hook, use);
+    else
+        doctor_add(d, key, label, DOCTOR_NO, without, "by neither fentry nor kprobes; %s", use);
+}
+
+static void add_hooks(struct doctor *d)
+{
+    struct st_error err = {0};
+
+    if (!may_use_bpf())
+        return;
+    add_hook(d, "hook.function", "kernel functions as triggers", trg_sees_kernel_functions(&err),
+             "func:, call: and quiet:", "syscall: and tracepoint: work");
+    add_hook(d, "hook.unsent", "unsent data as trigger", trg_sees_unsent_data(&err), "socket",
+             "socket with side=unread works");
+}
+
 void doctor_bpf(struct doctor *d)
 {
     libbpf_print_fn_t before = libbpf_set_print(be_silent);
@@ -145,13 +168,13 @@ void doctor_bpf(struct doctor *d)
     add_result(d, "bpf.tp_btf", "BPF on tracepoints (tp_btf)", try_tracing(BPF_TRACE_RAW_TP, "sched_switch"),
                "every trigger needs it");
     add_result(d, "bpf.fentry", "BPF on kernel functions (fentry)",
-               try_tracing(BPF_TRACE_FENTRY, "do_nanosleep"),
-               "func:, call: and quiet: of kernel functions use it");
+               try_tracing(BPF_TRACE_FENTRY, "do_nanosleep"), "triggers on kernel functions use it");
     add_result(d, "bpf.perf_event", "BPF on perf events", try_load(BPF_PROG_TYPE_PERF_EVENT),
                "uprobes and tracepoints use it");
     add_result(d, "kprobe", "kprobes", try_kprobe(), "the same, where fentry lacks");
     doctor_add(d, "uprobe", "uprobes", pmu_number("uprobe", &type) ? DOCTOR_YES : DOCTOR_NO, NULL,
                "%s; func:, call:, quiet: and usdt: of user code use them",
                pmu_number("uprobe", &type) ? "the kernel has them" : "this kernel was built without");
+    add_hooks(d);
     libbpf_set_print(before);
 }

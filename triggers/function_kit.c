@@ -37,7 +37,7 @@ int trg_function_open(struct trg_state *s, enum trg_kernel_hook *hook, struct st
     if (rc || !f->kernel)
         return rc;
     rc = trg_find_kernel_hook(f->name, hook, err);
-    s->hook = *hook == TRG_HOOK_FENTRY ? "fentry" : "kprobe";
+    s->hook = trg_kernel_hook_name(*hook);
     return rc;
 }
 

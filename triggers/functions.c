@@ -421,3 +421,15 @@ int trg_find_kernel_hook(const char *name, enum trg_kernel_hook *hook, struct st
         err,
         "`stalltrap doctor` tells what it has; system calls and tracepoints work: syscall:, tracepoint:");
 }
+
+const char *trg_kernel_hook_name(enum trg_kernel_hook hook)
+{
+    return hook == TRG_HOOK_FENTRY ? "fentry" : "kprobe";
+}
+
+const char *trg_sees_kernel_functions(struct st_error *err)
+{
+    enum trg_kernel_hook hook;
+
+    return trg_find_kernel_hook("do_nanosleep", &hook, err) ? NULL : trg_kernel_hook_name(hook);
+}

@@ -46,4 +46,7 @@ enum trg_kernel_hook {
 /* Tries them, best first. ST_ECANNOT: this kernel has none. */
 int trg_find_kernel_hook(const char *name, enum trg_kernel_hook *hook, struct st_error *err);
 
+/* "fentry", "kprobe" */
+const char *trg_kernel_hook_name(enum trg_kernel_hook hook);
+
 #endif

@@ -71,10 +71,11 @@ static __always_inline void leaves(struct thread *t, st_u32 slot, struct task_st
     }
     t->off_jiffies = bpf_jiffies64();
     __sync_lock_test_and_set(&t->off, switch_clock(prev));
-    if (!t->armed) {
+    if (!t->armed || t->offset_rough) {
         if (!t->timer_ready)
             make_timer_now(t);
         t->ktime_offset = bpf_ktime_get_ns() - switch_clock(prev);
+        t->offset_rough = 0;
         arm(t, threshold_ns + ST_GRACE_NS);
     }
 }

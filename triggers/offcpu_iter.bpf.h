@@ -19,6 +19,7 @@ static __always_inline void begin_off(struct thread *t, struct task_struct *task
     if (clock <= task->sched_info.last_arrival) /* this run queue's clock is a little behind */
         clock = (task->sched_info.last_arrival | ONGOING) + 1;
     t->ktime_offset = bpf_ktime_get_ns() - clock;
+    t->offset_rough = 1;
     if (__sync_val_compare_and_swap(&t->off, 0, clock) || offcpu.measure_only)
         return;
     if (!t->timer_ready)

@@ -50,6 +50,8 @@ struct thread {
 
     st_u64 ktime_offset; /* bpf_ktime_get_ns() - clock, when the timer was armed */
 
+    st_u32 offset_rough; /* that clock was behind: it holds for the wait of then only */
+
     st_u64 seq; /* of the record that told it as ongoing */
 
     st_u64 back_since; /* ns that it is back already, unseen; 0: it comes back now */

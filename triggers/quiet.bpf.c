@@ -79,7 +79,7 @@ int quiet_tracepoint(void *ctx)
 {
     if (fields_pass(&span.filter, ctx))
         happened(ctx);
-    return 0;
+    return 1; /* 0 would take the event from everyone's perf */
 }
 
 SEC("raw_tp")

@@ -10,6 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
+const char *trg_sees_unsent_data(struct st_error *err)
+{
+    enum trg_kernel_hook hook;
+
+    if (trg_has_btf_tracepoint("sock_send_length"))
+        return "tracepoint";
+    return trg_find_kernel_hook("tcp_sendmsg", &hook, err) ? NULL : trg_kernel_hook_name(hook);
+}
+
 /* Whether data were written is known by a tracepoint, from Linux 6.3; before by a function. */
 static int choose_hook(struct trg_state *s, struct socket_bpf *bpf, struct st_error *err)
 {
@@ -24,7 +33,7 @@ static int choose_hook(struct trg_state *s, struct socket_bpf *bpf, struct st_er
     bpf_program__set_autoload(bpf->progs.socket_sendmsg, function && hook == TRG_HOOK_FENTRY);
     bpf_program__set_autoload(bpf->progs.socket_push, function && hook == TRG_HOOK_KPROBE);
     if (unsent)
-        s->hook = tracepoint ? "tracepoint" : hook == TRG_HOOK_FENTRY ? "fentry" : "kprobe";
+        s->hook = tracepoint ? "tracepoint" : trg_kernel_hook_name(hook);
     return 0;
 }
 

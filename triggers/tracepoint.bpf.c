@@ -11,27 +11,31 @@ const volatile struct filter_term shown[SHOWN];
 const volatile st_u32 shown_n;
 const char shown_name[SHOWN][24] = {""};
 
-static __always_inline int was_hit(void *ctx)
+static __always_inline void was_hit(void *ctx)
 {
     st_u32 *slot = slot_of(bpf_get_current_task_btf());
     struct thread *t = thread_at(slot);
 
     if (t)
         hit(ctx, t, *slot);
-    return 0;
 }
 
+/* A program on a tracepoint that returns 0 takes the event from everyone's perf (trace_call_bpf() in the
+ * kernel's trace/bpf_trace.c). */
 SEC("tracepoint")
 int tracepoint_hit(void *ctx)
 {
-    return fields_pass(&span.filter, ctx) ? was_hit(ctx) : 0;
+    if (fields_pass(&span.filter, ctx))
+        was_hit(ctx);
+    return 1;
 }
 
 /* Where tracefs is not there: without fields. */
 SEC("raw_tp")
 int tracepoint_raw_hit(void *ctx)
 {
-    return was_hit(ctx);
+    was_hit(ctx);
+    return 0;
 }
 
 static __always_inline void hit_describe(void *ctx, struct thread *t, struct st_stall_record *r)

@@ -64,6 +64,11 @@ int trg_start(struct trg_set *set, struct st_error *err);
  * is one. */
 const char *trg_hook(const struct trg_set *set, size_t i);
 
+/* By what this kernel lets triggers see its functions (func, call, quiet), and unsent data (socket):
+ * "fentry", "kprobe", "tracepoint", the best there is. NULL: not at all, err says why. */
+const char *trg_sees_kernel_functions(struct st_error *err);
+const char *trg_sees_unsent_data(struct st_error *err);
+
 /* Looks at a raw payload that came out of the rings. Returns 1 and sets *record (into `raw`, checked for size
  * and version) when it is a stall record, 0 when it is something else, ST_EBADFILE when it is broken. Whether
  * it fires: record->flags & ST_STALL_FIRED. */

@@ -9,7 +9,7 @@
  *         ...
  *         if (took > limit && stalltrap_is_target(pid))
  *             stalltrap_fire(ctx, start, "device=sda");
- *         return 0;
+ *         return 1; // 0, in a program on a tracepoint, would take the event from everyone's perf
  *     }
  *
  * Compile it with `clang -g -O2 -target bpf -D__TARGET_ARCH_x86 -I FOLDER -c FILE.bpf.c -o FILE.o`; FOLDER

@@ -1,11 +1,17 @@
 # The tests that arm triggers share a consumer of the rings, children that block, and how the two are compared.
-foreach(name offcpu idle hang chain follow cgroup limits syscall runq func busy irq hits socket)
+foreach(name offcpu idle hang chain follow cgroup limits syscall runq func busy irq hits socket truth)
   set(target unit_triggers_${name})
   foreach(source watch workload told spans observer)
     target_sources(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/unit/triggers/${source}.c)
   endforeach()
   set_tests_properties(${target} PROPERTIES RUN_SERIAL TRUE)
 endforeach()
+
+target_sources(unit_triggers_truth PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/unit/triggers/truth_work.c
+                                           ${CMAKE_CURRENT_SOURCE_DIR}/unit/triggers/truth_seen.c)
+if(ST_SANITIZE) # it tells what the kernel's programs do, once
+  set_tests_properties(unit_triggers_truth PROPERTIES LABELS truth)
+endif()
 
 # A user's own BPF object, for bpf:FILE.o.
 add_custom_command(

@@ -40,24 +40,21 @@ static uint64_t event_id(const char *event)
     return id;
 }
 
-void observer_add(struct observer *o, const char *event, const char *filter, int pid)
+static void add(struct observer *o, struct perf_event_attr *attr, const char *filter, int pid)
 {
-    struct perf_event_attr attr = {
-        .size = sizeof(attr),
-        .type = PERF_TYPE_TRACEPOINT,
-        .config = event_id(event),
-        .sample_period = 1,
-        .sample_type =
-            PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_RAW,
-        .use_clockid = 1,
-        .clockid = CLOCK_MONOTONIC,
-        .disabled = 1,
-    };
     int cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
+
+    attr->size = sizeof(*attr);
+    attr->sample_period = 1;
+    attr->sample_type =
+        PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_RAW;
+    attr->use_clockid = 1;
+    attr->clockid = CLOCK_MONOTONIC;
+    attr->disabled = 1;
 
     assert_true(o->events < OBSERVER_EVENTS);
     for (int cpu = 0; cpu < cpus; cpu++) {
-        int fd = (int)syscall(SYS_perf_event_open, &attr, pid ? pid : -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+        int fd = (int)syscall(SYS_perf_event_open, attr, pid ? pid : -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
         void *ring;
 
         assert_true(fd >= 0);
@@ -71,6 +68,34 @@ void observer_add(struct observer *o, const char *event, const char *filter, int
         assert_int_equal(ioctl(fd, PERF_EVENT_IOC_ENABLE, 0), 0);
     }
     o->events++;
+}
+
+void observer_add(struct observer *o, const char *event, const char *filter, int pid)
+{
+    struct perf_event_attr attr = {.type = PERF_TYPE_TRACEPOINT, .config = event_id(event)};
+
+    add(o, &attr, filter, pid);
+}
+
+/* The kernel's PMU `uprobe`: config1 is the file, config2 the offset in it, bit 0 of config: the returns. */
+void observer_add_function(struct observer *o, const void *function, bool returns)
+{
+    struct perf_event_attr attr = {.config = returns, .config1 = (uintptr_t) "/proc/self/exe"};
+    uint64_t address = (uintptr_t)function, start, end, offset;
+    FILE *f = fopen("/sys/bus/event_source/devices/uprobe/type", "re");
+    char line[512];
+
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%u", &attr.type), 1);
+    fclose(f);
+    f = fopen("/proc/self/maps", "re");
+    assert_non_null(f);
+    while (fgets(line, sizeof(line), f))
+        if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &offset) == 3 && address >= start && address < end)
+            attr.config2 = address - start + offset;
+    fclose(f);
+    assert_true(attr.config2);
+    add(o, &attr, NULL, 0);
 }
 
 /* PERF_RECORD_SAMPLE as asked for above. */

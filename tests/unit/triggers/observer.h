@@ -41,6 +41,9 @@ bool observer_possible(void);
  */
 void observer_add(struct observer *o, const char *event, const char *filter, int pid);
 
+/* The same of a function of this program: each entry, or each return, in any process that runs it. */
+void observer_add_function(struct observer *o, const void *function, bool returns);
+
 /* Ends it; what was seen is then in o->seen, by time. Fails the test when something was lost. */
 void observer_end(struct observer *o);
 

@@ -14,5 +14,5 @@ int user_yield(void *ctx)
 {
     if (stalltrap_is_target(bpf_get_current_pid_tgid() >> 32) && calls++ % 2)
         stalltrap_fire(ctx, bpf_ktime_get_ns() - 5000000, "color=blue");
-    return 0;
+    return 1;
 }
