@@ -8,7 +8,7 @@ set -u
 kind=$1
 shift
 name= own=()
-declare -A own_functions=([fibers]='main|fibers::.*')
+declare -A own_functions=([fibers]='main|fibers::.*' [exceptions]='main|frames::.*')
 if [ "$kind" = workload ]; then
     name=$1 expected=$2
     shift 2
@@ -40,7 +40,7 @@ gaps=$(sql x.1.db "SELECT reason, detail, start_ns, end_ns FROM gaps")
 
 {
     echo "CREATE TEMP TABLE own(function PRIMARY KEY); CREATE TEMP TABLE own_module(module PRIMARY KEY);"
-    # What fibers is linked with statically is not its own.
+    # What they are linked with statically is not their own.
     "$known_trees/own_functions.sh" "${own[@]/#/$programs/}" | grep -xE "${own_functions[$name]-.*}" | sed "s/.*/INSERT INTO own VALUES('&');/"
     printf "INSERT INTO own_module VALUES('%s');\n" "${own[@]}"
     cat "$SOURCE/tests/golden/tree.sql"

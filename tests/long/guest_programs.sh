@@ -21,8 +21,8 @@ record() {
     keep_recording "$name"
 }
 
-for program in recursion func_pointers tail_calls setjmp_longjmp signals nested_signals exceptions threads ifunc nest coroutine fibers \
-    thunks altstack code32 segv dlopen_close plt_lazy plt_now fork_exec vfork_exec; do
+for program in thunks recursion func_pointers tail_calls setjmp_longjmp signals nested_signals exceptions threads ifunc nest coroutine fibers \
+    code32 segv dlopen_close plt_lazy plt_now fork_exec vfork_exec; do
     expected=0
     [ $program != segv ] || expected=139
     for variant in "" noretcomp=1 cyc=1 noretcomp=1,cyc=1; do
