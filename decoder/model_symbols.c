@@ -167,8 +167,8 @@ static bool ends_with(const char *name, const char *end)
     return n >= m && !strcmp(name + n - m, end);
 }
 
-/* Thunks: arch/x86/lib/retpoline.S of the kernel, gcc's and clang's -mretpoline. Unwinders: glibc, libgcc,
- * libunwind. */
+/* Thunks: arch/x86/lib/retpoline.S of the kernel, gcc's and clang's -mretpoline. Unwinders: glibc, libgcc, libunwind,
+ * OCaml's runtime. */
 enum dec_role dec_role_of(const char *name, bool kernel)
 {
     static const char *const unwinders[] = {"longjmp",
@@ -191,6 +191,8 @@ enum dec_role dec_role_of(const char *name, bool kernel)
     if (kernel && (ends_with(name, "return_thunk") || ends_with(name, "_safe_ret") ||
                    !strcmp(name, "__x86_return_skl")))
         return DEC_ROLE_RETURN_THUNK;
+    if (!strcmp(name, "__x86_return_thunk") || !strcmp(name, "__x86_return_thunk_ecx"))
+        return DEC_ROLE_RETURN_THUNK; /* gcc's -mfunction-return=thunk */
     if (kernel && !strcmp(name, "__schedule"))
         return DEC_ROLE_SCHEDULER;
     if (!kernel && !strcmp(name, "_Unwind_Resume"))

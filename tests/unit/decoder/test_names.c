@@ -24,7 +24,8 @@ static void names_of_user_code_with_a_role(void **state)
         {"__x86_indirect_thunk_rax", DEC_ROLE_INDIRECT_THUNK},
         {"__llvm_retpoline_r11", DEC_ROLE_INDIRECT_THUNK},
         {"__schedule", DEC_ROLE_PLAIN},
-        {"__x86_return_thunk", DEC_ROLE_PLAIN},
+        {"__x86_return_thunk", DEC_ROLE_RETURN_THUNK},
+        {"srso_return_thunk", DEC_ROLE_PLAIN},
         {"main", DEC_ROLE_PLAIN},
     };
 
