@@ -113,9 +113,9 @@ static void put_capture(struct pairs *p, const struct rec_capture *c)
         }
         put(p,
             "ring.%u=tid=%d cpu=%d since=%" PRIu64 " offset=%" PRIu64
-            " size=%zu truncated=%d in_kernel=%d late=%" PRIu64,
+            " size=%zu truncated=%d in_kernel=%d stopped=%" PRIu64,
             r->idx, r->tid, r->cpu, r->first_time, r->offset, r->size[0], r->perf_truncated, r->in_kernel,
-            r->late_bytes);
+            r->stopped);
     }
 }
 

@@ -76,7 +76,7 @@ struct rec_ring {
 
     bool in_kernel; /* stopped by the kernel before user space woke */
 
-    uint64_t late_bytes; /* written after its thread last got a CPU, as far as the source knows; else 0 */
+    uint64_t stopped; /* perf clock ns: when user space had stopped it; 0: not known */
 };
 
 /* How a freeze went, for the snapshot's own account. */

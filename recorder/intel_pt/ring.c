@@ -74,17 +74,6 @@ static uint64_t head_of(const struct pt_ring *ring)
     return __atomic_load_n(&ring->page->aux_head, __ATOMIC_ACQUIRE);
 }
 
-void pt_ring_note(struct pt_ring *ring)
-{
-    ring->noted = head_of(ring);
-    ring->in_kernel = false;
-}
-
-uint64_t pt_ring_written(const struct pt_ring *ring)
-{
-    return (head_of(ring) - ring->noted) & (ring->bytes - 1);
-}
-
 void pt_ring_parts(const struct pt_ring *ring, struct rec_ring *to)
 {
     size_t head = head_of(ring) & (ring->bytes - 1);

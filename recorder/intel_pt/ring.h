@@ -27,7 +27,7 @@ struct pt_ring {
 
     bool in_kernel; /* the last freeze found it paused */
 
-    uint64_t noted; /* pt_ring_note's */
+    uint64_t stopped; /* perf clock: when the last freeze had stopped it */
 };
 
 /* What pt_event_open and pt_ring_map found, besides errors. */
@@ -45,12 +45,6 @@ int pt_event_open(const struct perf_event_attr *attr, pid_t tid, int cpu, int *f
 /* Maps ring->bytes for the event fd. PT_DONE, PT_TOO_LARGE (err is filled with what to do), or a negative
  * code. The descriptor stays the caller's. */
 int pt_ring_map(struct pt_ring *ring, int fd, struct st_error *err);
-
-/* Notes the place of the ring's head as the kernel last told it: as its thread last lost its CPU. */
-void pt_ring_note(struct pt_ring *ring);
-
-/* Bytes written since then, once the ring has stopped: what the thread did since it last got a CPU. */
-uint64_t pt_ring_written(const struct pt_ring *ring);
 
 /* Where the ring's bytes are, oldest first, while its events are disabled. A ring that was never full has
  * zeros behind its head, which are left out. */

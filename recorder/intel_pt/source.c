@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ------------------------------------------------------------------ */
@@ -164,24 +165,57 @@ static int pt_start(struct rec_source *s, struct st_error *err)
 /* ------------------------------------------------------------------ */
 /* Freezing                                                            */
 
+static uint64_t monotonic(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Of several events that write into one ring the last one's time stands. It is one of CLOCK_MONOTONIC, which
+ * is read at once, where the perf clock takes a system call. */
+static int stop_all(struct rec_source *s, struct st_error *err)
+{
+    int rc = 0;
+
+    s->running = false;
+    for (size_t i = 0; !rc && i < s->events.n; i++) {
+        rc = pt_event_switch(&s->events.at[i], false, err);
+        s->rings.at[s->events.at[i].ring].stopped = monotonic();
+    }
+    return rc;
+}
+
+/* Which rings the kernel had stopped, and the time of each on the perf clock. */
+static void account(struct rec_source *s, struct rec_freeze *how, uint64_t done)
+{
+    for (size_t i = 0; i < s->rings.n; i++) {
+        s->rings.at[i].stopped += how->done_time - done;
+        s->rings.at[i].in_kernel = false;
+    }
+    for (size_t i = 0; i < s->events.n; i++)
+        if (pt_pause_happened(&s->events.at[i].pause))
+            s->rings.at[s->events.at[i].ring].in_kernel = how->in_kernel = true;
+}
+
 static int pt_freeze(struct rec_source *s, struct rec_freeze *how, struct st_error *err)
 {
     struct st_error late = {0};
+    uint64_t done;
     int rc;
 
     *how = (struct rec_freeze){0};
-    for (size_t i = 0; i < s->rings.n; i++)
-        pt_ring_note(&s->rings.at[i]);
     rc = rec_clock_now(&s->clock, &how->asked_time, err);
     if (!rc)
-        rc = switch_all(s, false, err);
+        rc = stop_all(s, err);
+    done = monotonic();
     if (!rc)
         rc = rec_clock_now(&s->clock, &how->done_time, err);
-    for (size_t i = 0; !rc && i < s->events.n; i++)
-        if (pt_pause_happened(&s->events.at[i].pause))
-            s->rings.at[s->events.at[i].ring].in_kernel = how->in_kernel = true;
     if (rc)
         switch_all(s, true, &late);
+    else
+        account(s, how, done);
     return rc;
 }
 
@@ -200,7 +234,7 @@ static int pt_rings(struct rec_source *s, const struct rec_ring **rings, size_t 
                                 .cpu = ring->cpu,
                                 .first_time = ring->since,
                                 .in_kernel = ring->in_kernel,
-                                .late_bytes = pt_ring_written(ring)};
+                                .stopped = ring->stopped};
         pt_ring_parts(ring, to);
     }
     *rings = s->told.at;

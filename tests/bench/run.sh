@@ -111,18 +111,19 @@ figure_sample_cost() {
 
 # In the emulated computer: how many calls of the thread that stalled lie after its stall, frozen in the kernel and from user space.
 figure_freeze() {
-    local suite name other said traps in_kernel median most median_end most_end us
+    local suite name other said traps in_kernel median most median_end most_end us bytes
     "$SOURCE/tests/ptvm/setup.sh" "" bookworm trixie-backports || return 1
     for suite in trixie-backports bookworm; do
         "$SOURCE/tests/ptvm/test_arm.sh" "$suite" "$SOURCE" "$BUILD" freeze:20 >freeze.out || { cat freeze.out >&2; return 1; }
         said=$(sed -n 's/^freeze: //p' freeze.out)
-        read -r traps in_kernel median most median_end most_end us <<<"$said"
+        read -r traps in_kernel median most median_end most_end us bytes <<<"$said"
         name=aux_pause other=user_space
         [ "$suite" = trixie-backports ] || { name=user_space other=aux_pause; }
         echo "freeze_${name}_calls_after_most $most calls vs freeze_${other}: most of $traps traps, $in_kernel stopped in the kernel, $suite" \
             "$([ $name = user_space ] || echo '(goal: at most 200)')"
         echo "freeze_${name}_calls_after_median $median calls vs freeze_${other}"
         echo "freeze_${name}_calls_after_stall_most $most_end calls vs freeze_${other}: those between the stall's end and the trigger too, median $median_end"
+        echo "freeze_${name}_bytes_after_most $bytes bytes vs freeze_${other}: in the thread's ring from after the trigger"
         echo "freeze_${name}_us $us us vs freeze_${other}: median, from the stall's end until user space had stopped all rings, emulated"
     done
 }

@@ -14,12 +14,15 @@ cat >each.sh <<'END'
 "$STALLTRAP" query "$STALLTRAP_DB" --format csv "WITH stall AS (SELECT s.*, (SELECT min(start_ns) FROM calls p WHERE p.thread_id = s.thread_id
         AND p.function = 'bpf_trace_printk' AND p.start_ns >= s.end_ns) AS fired
         FROM stalls s WHERE s.id = (SELECT value FROM meta WHERE key = 'trigger_stall_id')),
+    ring AS (SELECT json_extract(r.value, '\$.in_kernel') AS k, json_extract(r.value, '\$.after_ns') AS ns, json_extract(r.value, '\$.after_bytes') AS bytes
+        FROM json_each((SELECT value FROM meta WHERE key = 'ring_stops')) r, stall s WHERE json_extract(r.value, '\$.tid') = s.tid),
     after AS (SELECT c.start_ns >= coalesce(fired, s.end_ns) AS fired FROM calls c, stall s WHERE c.thread_id = s.thread_id AND c.start_ns >= s.end_ns
         AND NOT EXISTS (SELECT 1 FROM calls i WHERE i.thread_id = c.thread_id AND (i.function GLOB 'asm_sysvec_*' OR i.function = 'asm_common_interrupt')
             AND i.start_ns >= s.end_ns AND i.start_ns <= c.start_ns AND i.end_ns >= c.end_ns))
     SELECT (SELECT value FROM meta WHERE key = 'frozen_in_kernel'), (SELECT coalesce(sum(fired), 0) FROM after), (SELECT count(*) FROM after),
     (SELECT count(*) FROM calls c, stall s WHERE c.thread_id = s.thread_id AND c.start_ns < s.start_ns),
-    (SELECT value FROM meta WHERE key = 'freeze_done_ns') - (SELECT end_ns FROM stall)" | tail -n 1 | tee -a traps.csv
+    (SELECT value FROM meta WHERE key = 'freeze_done_ns') - (SELECT end_ns FROM stall),
+    (SELECT k FROM ring), (SELECT ns FROM ring), (SELECT bytes FROM ring)" | tail -n 1 | tee -a traps.csv
 [ "$(tail -n 1 traps.csv | cut -d, -f2)" -le 200 ] || cp "$STALLTRAP_DB" "$OVER/over.$(basename "$STALLTRAP_DB")"
 rm -rf "$STALLTRAP_DATA" "$STALLTRAP_DB"
 END
@@ -31,14 +34,15 @@ end_of "$arm" 500 "arm"
 cat arm.err
 [ $status -eq 0 ] || fail "arm ends with $status" arm.out arm.err
 [ "$(wc -l <traps.csv)" -eq "$traps" ] || fail "not $traps traps" traps.csv arm.out arm.err
-echo "$kernel: above, in the kernel, calls after the trigger, calls after the stall's end, calls before it, ns from the stall's end to the freeze"
+echo "$kernel: above, in the kernel, calls after the trigger, calls after the stall's end, calls before it, ns from the stall's end to the freeze; its ring: stopped in the kernel, ns and bytes after the trigger"
 # For `make bench`: how many traps, how many of them stopped in the kernel, calls after the trigger: median and most, calls after the
-# stall's end: median and most, us to the freeze: median.
+# stall's end: median and most, us to the freeze: median, bytes in the ring after the trigger: most.
 nth() { cut -d, -f"$1" traps.csv | sort -n | sed -n "$2p"; }
 half=$(((traps + 1) / 2))
-echo "freeze: $traps $(grep -c ^1, traps.csv) $(nth 2 $half) $(nth 2 "$traps") $(nth 3 $half) $(nth 3 "$traps") $(($(nth 5 $half) / 1000))"
+echo "freeze: $traps $(grep -c ^1, traps.csv) $(nth 2 $half) $(nth 2 "$traps") $(nth 3 $half) $(nth 3 "$traps") $(($(nth 5 $half) / 1000)) $(nth 8 "$traps")"
 # A thread that is still off its CPU when its stall is told of (a slow machine) has nothing that could be stopped; what it does until
 # user space has stopped it is told as after the stall.
+awk -F, '$6 != $1 || $7 == "" || $8 == "" {exit 1}' traps.csv || fail "not every snapshot tells how the ring of the thread that stalled was stopped" traps.csv
 ongoing=$(grep -c ' so far in ' arm.out)
 awk -F, -v in_kernel=$in_kernel -v ongoing="$ongoing" '$1 != in_kernel || ($1 && $2 > 200) || $4 < 100 {bad++} END {exit bad > ongoing}' traps.csv ||
     fail "not every trap stopped as it should ($ongoing told while they went on)" traps.csv

@@ -30,6 +30,8 @@ done
 has "off-CPU time" "SELECT count(*) > 0 FROM offcpu WHERE thread_id = $stalled AND end_ns - start_ns BETWEEN 30000000 AND 200000000"
 has "wake-up" "SELECT waker IS NOT NULL AND waker <> '' FROM stalls WHERE id = (SELECT value FROM meta WHERE key = 'trigger_stall_id')"
 has "calls after the stall" "SELECT count(*) > 0 FROM calls WHERE thread_id = $stalled AND start_ns > $stall + 35000000"
+has "account of how the thread's ring was stopped" "SELECT count(*) = 1 FROM json_each((SELECT value FROM meta WHERE key = 'ring_stops'))
+    WHERE json_extract(value, '$.tid') = (SELECT tid FROM threads WHERE id = $stalled) AND json_extract(value, '$.after_ns') > 0 AND json_extract(value, '$.after_bytes') > 0"
 if [ "$kind" = nagle ]; then
     for function in tcp_delack_timer tcp_write_xmit; do
         grep -q $function report.out || fail "the report does not name $function" report.out

@@ -46,8 +46,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Reads the recording; `tid` > 0: gives it a ring of that thread, -2: one of CPU 0. */
-static void load(int32_t tid)
+static void read_back(void)
 {
     struct st_error err = {0};
 
@@ -55,6 +54,14 @@ static void load(int32_t tid)
     if (pd_reader_open(recording_path(), &reader, &err) || dec_images_new(NULL, &images, &err) ||
         dec_sideband_read(reader, images, &sb, &err))
         fail_msg("%s", err.text);
+}
+
+/* Reads the recording; `tid` > 0: gives it a ring of that thread, -2: one of CPU 0. */
+static void load(int32_t tid)
+{
+    struct st_error err = {0};
+
+    read_back();
     if (tid)
         assert_int_equal(
             st_vec_push(&sb->rings, (struct dec_ring){.tid = tid > 0 ? tid : -1, .cpu = tid > 0 ? -1 : 0}),
@@ -263,6 +270,57 @@ static void a_completion_completes_its_row(void **state)
     assert_string_equal(query("SELECT id, end_ns, fired, user_stack_id IS NOT NULL FROM stall ORDER BY id"),
                         "1|40000000|1|1\n2|40000000|0|0\n");
     assert_string_equal(query("SELECT value FROM meta WHERE key = 'trigger_stall_id'"), "1\n");
+}
+
+/* PSB, TSC, PSBEND; TNT; TSC, TNT; TSC, two TNT: a trace that is told the time at 41.0, 41.5 and 41.7 ms. */
+static const uint8_t timed_trace[] = {
+    0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, /* PSB */
+    0x19, 0x40, 0x9c, 0x71, 0x02, 0x00, 0x00, 0x00, 0x02, 0x23, 0x06,                               /* 41.0 */
+    0x19, 0x60, 0x3d, 0x79, 0x02, 0x00, 0x00, 0x00, 0x06,                                           /* 41.5 */
+    0x19, 0xa0, 0x4a, 0x7c, 0x02, 0x00, 0x00, 0x00, 0x06, 0x06};                                    /* 41.7 */
+
+static void give_ring(uint32_t idx, int32_t tid, int32_t cpu, size_t bytes)
+{
+    struct dec_ring ring = {.idx = idx, .tid = tid, .cpu = cpu};
+
+    assert_int_equal(st_vec_push(&ring.pieces, (struct dec_piece){timed_trace, bytes, 0, false}), 0);
+    assert_int_equal(st_vec_push(&sb->rings, ring), 0);
+}
+
+/* The trigger fired at 41.6 ms. */
+static void rings_tell_how_far_past_the_trigger_they_went(void **state)
+{
+    static const char strings[] =
+        "trigger_seq=5\0trigger_index=0\0"
+        "ring.0=tid=11 cpu=-1 since=1 offset=0 size=46 truncated=0 in_kernel=1 stopped=45000000\0"
+        "ring.1=tid=-1 cpu=3 since=1 offset=0 size=46 truncated=0 in_kernel=0 stopped=42600000\0"
+        "ring.2=tid=12 cpu=-1 since=1 offset=0 size=36 truncated=0 in_kernel=0 stopped=42700000\0"
+        "ring.3=tid=13 cpu=-1 since=1 offset=0 size=0 truncated=0 in_kernel=0 stopped=42800000\0"
+        "ring.4=tid=14 cpu=-1 since=1 offset=0 size=12 truncated=0 in_kernel=0 stopped=0";
+    struct st_stall_record r = stall();
+
+    (void)state;
+    recording_at(41600000, 0, 0, 1);
+    recording_stall(&r);
+    recording_meta(strings, sizeof(strings));
+    read_back();
+    sb->has_pt = true;
+    sb->pt.clock = (struct dec_clock){.mult = 1, .known = true};
+    give_ring(0, 11, -1, 46);
+    give_ring(1, -1, 3, 46);
+    give_ring(2, 12, -1, 36);
+    give_ring(4, 14, -1, 12); /* not even a PSB */
+    assert_int_equal(dec_model_new(sb, &model, NULL), 0);
+    store();
+    assert_string_equal(query("SELECT json_extract(value, '$.tid'), json_extract(value, '$.cpu'), "
+                              "json_extract(value, '$.in_kernel'), "
+                              "json_extract(value, '$.after_ns'), json_extract(value, '$.after_bytes') FROM "
+                              "json_each((SELECT value FROM meta WHERE key = 'ring_stops'))"),
+                        "11|-|1|100000|11\n" /* from the packet on that is told 41.5 ms */
+                        "-|3|0|1000000|11\n"
+                        "12|-|0|1100000|0\n" /* its last packet is of before */
+                        "13|-|0|1200000|0\n"
+                        "14|-|0|-|-\n");
 }
 
 static void the_recorder_names_the_stall_that_fired(void **state)
@@ -518,6 +576,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_overwritten_ring_hides_the_past, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_loss_of_a_cpu_concerns_all_who_ran_there, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_thread_that_changes_cpus_is_put_together, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(rings_tell_how_far_past_the_trigger_they_went, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_a_program_wrote_is_a_mark, set_up, tear_down),
         cmocka_unit_test_setup_teardown(instructions_and_cycles_of_calls, set_up, tear_down),
         cmocka_unit_test_setup_teardown(instructions_and_cycles_by_the_ring_of_a_cpu, set_up, tear_down),

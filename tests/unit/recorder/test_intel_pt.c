@@ -183,17 +183,6 @@ static void rings_are_told_oldest_first(void **state)
     check_parts("mnopq\0ghijklABCD", 5, "ghijklABCD", "mnopq", true); /* a PAD at the seam */
 }
 
-static void bytes_since_the_last_switch(void **state)
-{
-    struct perf_event_mmap_page page = {.aux_head = 14};
-    struct pt_ring ring = {.page = &page, .bytes = BYTES};
-
-    (void)state;
-    pt_ring_note(&ring);
-    page.aux_head = 3; /* over the ring's end */
-    assert_int_equal(pt_ring_written(&ring), 5);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,7 +194,6 @@ int main(void)
         cmocka_unit_test(says_that_there_is_no_pmu),
         cmocka_unit_test_setup_teardown(a_broken_description_is_an_error, make_pmu, remove_pmu),
         cmocka_unit_test(rings_are_told_oldest_first),
-        cmocka_unit_test(bytes_since_the_last_switch),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -431,8 +431,8 @@ static void everything_is_in_it(void **state)
     expect_pair(f, "freeze_asked=5000");
     expect_pair(f, "freeze_done=6000");
     expect_pair(f, "in_kernel=0");
-    expect_pair(f, "ring.0=tid=101 cpu=-1 since=1000 offset=4096 size=72 truncated=0 in_kernel=0 late=0");
-    expect_pair(f, "ring.2=tid=103 cpu=-1 since=3000 offset=0 size=0 truncated=0 in_kernel=0 late=0");
+    expect_pair(f, "ring.0=tid=101 cpu=-1 since=1000 offset=4096 size=72 truncated=0 in_kernel=0 stopped=0");
+    expect_pair(f, "ring.2=tid=103 cpu=-1 since=3000 offset=0 size=0 truncated=0 in_kernel=0 stopped=0");
     expect_pair(f, "warning=mind the gap");
 
     assert_int_equal(pd_reader_nevents(reader), 5);
