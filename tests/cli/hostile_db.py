@@ -52,6 +52,7 @@ def main():
     db.execute("UPDATE call SET parent_id = 9 - id, thread_id = 1, start_ns = -5, duration_ns = 1000, depth = 3 WHERE id IN (4, 5)")
     db.execute("UPDATE call SET parent_id = id, thread_id = 1 WHERE id % 3 = 1 AND id > 5")
     db.execute("UPDATE stall SET thread_id = 1, start_ns = 0, waker_thread_id = 1, wake_ns = 1 WHERE id = 1")
+    db.execute("INSERT INTO call_time VALUES (1, ?1, ?1), (1, ?2, ?2)", (-(2**63), 2**63 - 1))  # of thread 1 all calls are looked at
     db.execute("INSERT OR REPLACE INTO meta VALUES ('trigger_stall_id', 1)")
     db.commit()
 
