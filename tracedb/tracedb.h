@@ -36,8 +36,8 @@ enum { TDB_BUSY_MS = 5000 };
 /* SQL: a call of thread THREAD whose start is in [FROM, TO) has an id that is at least the first and less
  * than the second (docs/schema.md, Calls by time). All three are SQL too. */
 #define TDB_FIRST_ID(thread, from)                                                                           \
-    "(SELECT k.id FROM call_time k WHERE k.thread_id = " thread " AND k.start_ns < " from                    \
-    " ORDER BY k.start_ns DESC, k.id DESC LIMIT 1)"
+    "(SELECT k.id FROM call_time k WHERE k.thread_id = " thread                                              \
+    " AND k.start_ns < max(-9223372036854775807, " from ") ORDER BY k.start_ns DESC, k.id DESC LIMIT 1)"
 #define TDB_END_ID(thread, to)                                                                               \
     "(SELECT k.id FROM call_time k WHERE k.thread_id = " thread " AND k.start_ns >= " to                     \
     " ORDER BY k.start_ns, k.id LIMIT 1)"

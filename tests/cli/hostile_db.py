@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fills an empty trace database with what a hostile or damaged recording could put there.
 
-usage: hostile_db.py TRACE.db
+usage: hostile_db.py TRACE.db [EMPTY-TABLE]
 """
 import itertools
 import sqlite3
@@ -34,6 +34,8 @@ def main():
     db.text_factory = bytes
     tables = [row[0].decode() for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")]
     for table in tables:
+        if table in sys.argv[2:]:
+            continue
         columns = db.execute(f"PRAGMA table_info({table})").fetchall()
         for row in range(1, 3 * len(TEXTS)):
             values = []
@@ -52,7 +54,6 @@ def main():
     db.execute("UPDATE call SET parent_id = 9 - id, thread_id = 1, start_ns = -5, duration_ns = 1000, depth = 3 WHERE id IN (4, 5)")
     db.execute("UPDATE call SET parent_id = id, thread_id = 1 WHERE id % 3 = 1 AND id > 5")
     db.execute("UPDATE stall SET thread_id = 1, start_ns = 0, waker_thread_id = 1, wake_ns = 1 WHERE id = 1")
-    db.execute("INSERT INTO call_time VALUES (1, ?1, ?1), (1, ?2, ?2)", (-(2**63), 2**63 - 1))  # of thread 1 all calls are looked at
     db.execute("INSERT OR REPLACE INTO meta VALUES ('trigger_stall_id', 1)")
     db.commit()
 
