@@ -97,7 +97,7 @@ void tdb_add_work(struct tdb_writer *w, const struct tdb_work *work);
 /* How many threads the commit may use; 1 if not said. */
 void tdb_writer_threads(struct tdb_writer *w, unsigned n);
 
-/* The commit builds no index of `call`, no tiles and no `function_summary`: a third of the bytes, for those
+/* The commit builds no index of `call`, no tiles and no `function_summary`: half of the bytes, for those
  * who read all of it. */
 void tdb_writer_bare(struct tdb_writer *w, bool bare);
 
