@@ -76,23 +76,31 @@ static int fill_calls(const struct bulk *b, struct tdb_tree *tree, struct st_err
     return rc;
 }
 
-/* (thread_id, start_ns): the order of the calls themselves. */
-static int fill_starts(const struct bulk *b, struct tdb_tree *tree, struct st_error *err)
+static int add_time(struct tdb_tree *tree, int64_t thread, int64_t start, int64_t id, struct st_error *err)
+{
+    struct tdb_record r;
+
+    r.ntypes = r.nvalues = 0;
+    tdb_record_number(&r, thread);
+    tdb_record_number(&r, start);
+    tdb_record_number(&r, id);
+    return add(tree, 0, &r, err);
+}
+
+/* The calls stand in the order of (thread, start) themselves: some of them tell where to look. */
+static int fill_times(const struct bulk *b, struct tdb_tree *tree, struct st_error *err)
 {
     int rc = 0;
 
-    for (size_t i = 0; i < b->threads->n; i++) {
+    for (size_t i = 0; i < b->threads->n && !rc; i++) {
         const struct tdb_thread *t = &b->threads->at[i];
 
-        for (size_t j = 0; j < t->n && !rc; j++) {
-            struct tdb_record r;
-
-            r.ntypes = r.nvalues = 0;
-            tdb_record_number(&r, t->id);
-            tdb_record_number(&r, start_of(t, j));
-            tdb_record_number(&r, t->before + (int64_t)j + 1);
-            rc = add(tree, 0, &r, err);
-        }
+        if (t->n)
+            rc = add_time(tree, t->id, INT64_MIN, t->before + 1, err);
+        for (size_t j = 0; j < t->n && !rc; j += TDB_TIME_CALLS)
+            rc = add_time(tree, t->id, start_of(t, j), t->before + (int64_t)j + 1, err);
+        if (t->n && !rc)
+            rc = add_time(tree, t->id, INT64_MAX, t->before + (int64_t)t->n + 1, err);
     }
     return rc;
 }
@@ -234,9 +242,9 @@ static const struct job {
 } jobs[] = {
     {fill_tiles, offsetof(struct tdb_roots, tile), true},
     {fill_calls, offsetof(struct tdb_roots, call), false},
-    {fill_starts, offsetof(struct tdb_roots, thread_start), true},
     {fill_parents, offsetof(struct tdb_roots, parent), true},
     {fill_symbols, offsetof(struct tdb_roots, symbol), true},
+    {fill_times, offsetof(struct tdb_roots, time), true},
 };
 
 enum { JOBS = sizeof(jobs) / sizeof(jobs[0]) };

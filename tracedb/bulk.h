@@ -7,6 +7,8 @@
 
 #include "base/vec.h"
 
+enum { TDB_TIME_CALLS = 64 /* from one row of `call_time` to the next */ };
+
 /* A stretch of time of a thread that is no call: off the CPU, or on one. */
 struct tdb_stretch {
     int64_t start, end, id;
@@ -40,7 +42,7 @@ typedef ST_VEC(struct tdb_thread) tdb_threads;
 
 /* The roots of the trees, from sqlite_schema. 0: the tree is not written. */
 struct tdb_roots {
-    uint32_t call, thread_start, symbol, parent, tile;
+    uint32_t call, time, symbol, parent, tile;
 };
 
 /* Writes into the file that no connection has open. ST_EFAIL, ST_ENOMEM. */

@@ -1,7 +1,6 @@
 -- Built after the last row: sorting once is cheaper than keeping order all the way. Those of `call` are made
 -- empty, and written with the calls.
 
-CREATE INDEX call_thread_start ON call (thread_id, start_ns);
 CREATE INDEX call_symbol ON call (symbol_id);
 CREATE INDEX call_parent ON call (parent_id);
 CREATE INDEX slice_thread_start ON slice (thread_id, start_ns);

@@ -66,6 +66,35 @@ static int check_file(const char *path, struct st_error *err)
     return st.st_size ? 0 : st_fail(err, ST_EBADFILE, "'%s' is empty", path);
 }
 
+static bool any_row(sqlite3 *db, const char *sql)
+{
+    sqlite3_stmt *s;
+    bool any;
+
+    if (sqlite3_prepare_v2(db, sql, -1, &s, NULL))
+        return false;
+    any = sqlite3_step(s) == SQLITE_ROW;
+    sqlite3_finalize(s);
+    return any;
+}
+
+/* In those databases nothing is known of the ids. */
+static int add_times(sqlite3 *db, const char *path, struct st_error *err)
+{
+    static const char sql[] = "CREATE TEMP VIEW call_time(thread_id, start_ns, id) AS "
+                              "SELECT id, -9223372036854775808, -9223372036854775808 FROM thread UNION ALL "
+                              "SELECT id, 9223372036854775807, 9223372036854775807 FROM thread";
+
+    if (any_row(db, "SELECT 1 FROM call_time") || sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK)
+        return 0;
+    return st_fail(err, ST_EFAIL, "cannot read '%s': %s", path, sqlite3_errmsg(db));
+}
+
+bool tdb_in_order(sqlite3 *db)
+{
+    return !any_row(db, "SELECT 1 FROM temp.sqlite_schema WHERE name = 'call_time'");
+}
+
 int tdb_open(const char *path, sqlite3 **db, struct st_error *err)
 {
     sqlite3 *opened = NULL;
@@ -81,6 +110,8 @@ int tdb_open(const char *path, sqlite3 **db, struct st_error *err)
     }
     sqlite3_busy_timeout(opened, TDB_BUSY_MS);
     rc = check(opened, path, err);
+    if (!rc)
+        rc = add_times(opened, path, err);
     if (rc) {
         sqlite3_close(opened);
         return rc;

@@ -1,4 +1,4 @@
--- The trace database, version 3. Every table and column is documented in docs/schema.md.
+-- The trace database, version 4. Every table and column is documented in docs/schema.md.
 -- Times are integer nanoseconds of the perf clock since meta.origin_perf_ns.
 
 CREATE TABLE meta (
@@ -68,6 +68,14 @@ CREATE TABLE call (
     instructions INTEGER,
     cycles INTEGER
 );
+
+-- Where in `call` the times of a thread are (docs/schema.md, Calls by time): its ids are in the order of (thread_id, start_ns).
+CREATE TABLE call_time (
+    thread_id INTEGER NOT NULL REFERENCES thread (id),
+    start_ns INTEGER NOT NULL,
+    id INTEGER NOT NULL,
+    PRIMARY KEY (thread_id, start_ns, id)
+) WITHOUT ROWID;
 
 CREATE TABLE slice (
     id INTEGER PRIMARY KEY,
@@ -154,7 +162,8 @@ JOIN module m ON m.id = s.module_id;
 
 CREATE VIEW threads AS
 SELECT t.id, p.pid, t.tid, t.name, p.name AS process,
-       (SELECT count(*) FROM call c WHERE c.thread_id = t.id) AS calls, t.start_ns, t.end_ns
+       coalesce((SELECT y.calls FROM summary y WHERE y.thread_id = t.id),
+                (SELECT count(*) FROM call c WHERE c.thread_id = t.id)) AS calls, t.start_ns, t.end_ns
 FROM thread t
 JOIN process p ON p.id = t.process_id;
 

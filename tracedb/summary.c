@@ -287,8 +287,8 @@ static int take_root(sqlite3_stmt *stmt, void *ctx, struct st_error *err)
 
 int tdb_find_roots(sqlite3 *db, struct tdb_roots *roots, struct st_error *err)
 {
-    static const char *const names[] = {"call", "call_thread_start", "call_symbol", "call_parent", "tile"};
-    uint32_t *const to[] = {&roots->call, &roots->thread_start, &roots->symbol, &roots->parent, &roots->tile};
+    static const char *const names[] = {"call", "call_time", "call_symbol", "call_parent", "tile"};
+    uint32_t *const to[] = {&roots->call, &roots->time, &roots->symbol, &roots->parent, &roots->tile};
     char sql[96];
     int rc = 0;
 

@@ -10,6 +10,8 @@
 
 enum {
     SAMPLES = 1000,
+    SCREEN_CALLS = 16384, /* that are read for a screen of this many columns */
+    SCREEN_COLUMNS = 256,
     LEAST_LEVEL = 2,
     MOST_LEVELS = 24,
     SPECIAL_ROWS = 2, /* TDB_DEPTH_OFFCPU and TDB_DEPTH_SLICE */
@@ -314,17 +316,28 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The finest level: a quarter of the thread's calls are shorter than its bucket. Finer zooms show few enough
- * calls to be read one by one. Sampled evenly over the thread's calls. */
+/* How long it takes to make SCREEN_CALLS calls where the thread is busiest; sampled evenly over its calls. */
+static uint64_t densest(const struct tdb_thread *t)
+{
+    size_t reach = t->n > SCREEN_CALLS ? SCREEN_CALLS : t->n - 1;
+    uint64_t samples[SAMPLES];
+
+    for (size_t i = 0; i < SAMPLES; i++) {
+        size_t at = (size_t)((double)(t->n - 1 - reach) * (double)i / SAMPLES);
+
+        samples[i] = t->calls[at + reach].start - t->calls[at].start;
+    }
+    qsort(samples, SAMPLES, sizeof(samples[0]), by_value);
+    return samples[SAMPLES / 100];
+}
+
+/* The finest level. A screen of a finer zoom shows so few calls that they are read one by one. */
 static int choose_first(const struct tdb_thread *t)
 {
-    uint64_t samples[SAMPLES];
+    uint64_t columns = densest(t) / SCREEN_COLUMNS;
     int level = LEAST_LEVEL;
 
-    for (size_t i = 0; i < SAMPLES; i++)
-        samples[i] = t->calls[(size_t)((double)(t->n - 1) * (double)i / SAMPLES)].duration;
-    qsort(samples, SAMPLES, sizeof(samples[0]), by_value);
-    while (level < 60 && samples[SAMPLES / 4] >> level)
+    while (level < 60 && columns >> (level + TDB_LEVEL_STEP))
         level += TDB_LEVEL_STEP;
     return level;
 }

@@ -11,7 +11,7 @@
 
 /* PRAGMA user_version. Rises with every change that an existing query could notice; docs/schema.md has the
  * changelog. */
-#define TDB_VERSION 3
+#define TDB_VERSION 4
 
 /* "stlt": PRAGMA application_id, by which a trace database is told from others. */
 #define TDB_APPLICATION_ID 0x73746c74
@@ -33,10 +33,29 @@ enum tdb_call_flag {
 /* How long a reader waits for another program's transaction. */
 enum { TDB_BUSY_MS = 5000 };
 
-/* Opens a trace database read-only. ST_EFAIL: cannot be opened; ST_EBADFILE: no database, no trace database,
- * or written by a newer stalltrap (the message names both versions). *db is closed with sqlite3_close. A
- * database that is being written stands under another name, so it is never seen half. */
+/* SQL: a call of thread THREAD whose start is in [FROM, TO) has an id that is at least the first and less
+ * than the second (docs/schema.md, Calls by time). All three are SQL too. */
+#define TDB_FIRST_ID(thread, from)                                                                           \
+    "(SELECT k.id FROM call_time k WHERE k.thread_id = " thread                                              \
+    " AND k.start_ns < max(-9223372036854775807, " from ") ORDER BY k.start_ns DESC, k.id DESC LIMIT 1)"
+#define TDB_END_ID(thread, to)                                                                               \
+    "(SELECT k.id FROM call_time k WHERE k.thread_id = " thread " AND k.start_ns >= " to                     \
+    " ORDER BY k.start_ns, k.id LIMIT 1)"
+
+/* SQL: the first id of all calls of a thread, the one behind the last. */
+#define TDB_THREAD_FIRST_ID(thread) TDB_FIRST_ID(thread, "-9223372036854775807")
+#define TDB_THREAD_END_ID(thread)   TDB_END_ID(thread, "9223372036854775807")
+
+/* Opens a trace database read-only. Where it has no `call_time` (written by an earlier version, or not by the
+ * decoder), the connection has one that leads to all calls. ST_EFAIL: cannot be opened; ST_EBADFILE: no
+ * database, no trace database, or written by a newer stalltrap (the message names both versions). *db is
+ * closed with sqlite3_close. A database that is being written stands under another name, so it is never seen
+ * half. */
 int tdb_open(const char *path, sqlite3 **db, struct st_error *err);
+
+/* Whether the ids of a thread's calls are known to be in the order of their starts: as the decoder writes
+ * them. */
+bool tdb_in_order(sqlite3 *db);
 
 /* ---- writing ---- */
 
@@ -78,7 +97,7 @@ void tdb_add_work(struct tdb_writer *w, const struct tdb_work *work);
 /* How many threads the commit may use; 1 if not said. */
 void tdb_writer_threads(struct tdb_writer *w, unsigned n);
 
-/* The commit builds no index of `call`, no tiles and no `function_summary`: a third of the bytes, for those
+/* The commit builds no index of `call`, no tiles and no `function_summary`: half of the bytes, for those
  * who read all of it. */
 void tdb_writer_bare(struct tdb_writer *w, bool bare);
 

@@ -290,8 +290,7 @@ int tdb_writer_commit(struct tdb_writer *w, bool replace, struct st_error *err)
     finalize(w);
     rc = run(w, tdb_indexes_sql, "building the indexes", err);
     if (!rc && w->bare)
-        rc = run(w, "DROP INDEX call_thread_start; DROP INDEX call_symbol; DROP INDEX call_parent",
-                 "building the indexes", err);
+        rc = run(w, "DROP INDEX call_symbol; DROP INDEX call_parent", "building the indexes", err);
     if (!rc)
         rc = tdb_summarize(w->db, &w->threads, w->bare, err);
     if (!rc)

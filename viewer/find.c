@@ -1,6 +1,7 @@
 /* Finding calls by their place in the tree: each step reads a few rows by index, however long the trace is.
  * It relies on the ids (docs/schema.md): of a thread they are one range, in the order of starts, parents
  * before children. */
+#include "tracedb/tracedb.h"
 #include "viewer/trace.h"
 
 #include <string.h>
@@ -41,8 +42,10 @@ int vw_find_open(struct vw_trace *t, int64_t thread_id, int64_t time, int depth,
 int vw_find_from(struct vw_trace *t, int64_t thread_id, int64_t time, struct vw_found *found,
                  struct st_error *err)
 {
-    return vw_find_call(t, "c.thread_id = ?1 AND c.start_ns >= ?2 ORDER BY c.start_ns, c.id", thread_id, time,
-                        NULL, found, err);
+    return vw_find_call(t,
+                        "c.id >= " TDB_FIRST_ID("?1", "?2") " AND c.thread_id = ?1 AND c.start_ns >= ?2 "
+                                                            "ORDER BY c.id",
+                        thread_id, time, NULL, found, err);
 }
 
 static int find_sibling(struct vw_trace *t, const struct vw_found *of, bool forward, struct vw_found *found,
@@ -109,8 +112,8 @@ int vw_find_child_from(struct vw_trace *t, const struct vw_found *of, int64_t ti
     if (rc >= 0)
         rc = vw_find_call(
             t,
-            "c.parent_id = ?1 AND c.id >= (SELECT id FROM call WHERE thread_id = (SELECT thread_id FROM call "
-            "WHERE id = ?1) AND start_ns >= ?2 ORDER BY start_ns, id LIMIT 1) ORDER BY c.id",
+            "c.parent_id = ?1 AND c.id >= " TDB_FIRST_ID("(SELECT thread_id FROM call WHERE id = ?1)",
+                                                         "?2") " AND c.start_ns >= ?2 ORDER BY c.id",
             of->call.id, time > of->call.start ? time : of->call.start, NULL, found, err);
     if (!rc)
         rc = find_child(t, of, false, found, err);

@@ -1,9 +1,10 @@
-/* duration(), percentile(), bucket(), histogram(), bar(). */
+/* duration(), percentile(), percentiles(), bucket(), histogram(), bar(). */
 #include "viewer/functions.h"
 #include "base/units.h"
 #include "base/vec.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,55 +20,123 @@ static void sql_duration(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     sqlite3_result_text(ctx, text, -1, SQLITE_TRANSIENT);
 }
 
+/* Both aggregates: percentile(X, P) and percentiles(X, P, P...). */
+enum { MOST_PERCENTILES = 8 };
+
 struct percentile {
     ST_VEC(double) values;
 
-    double p;
+    double p[MOST_PERCENTILES];
+
+    int n;
 };
 
 static void percentile_step(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 {
     struct percentile *p = sqlite3_aggregate_context(ctx, sizeof(*p));
 
-    (void)argc;
     if (!p) {
         sqlite3_result_error_nomem(ctx);
         return;
     }
+    if (argc < 2 || argc > MOST_PERCENTILES + 1) {
+        sqlite3_result_error(ctx, "percentiles(X, P...): 1 to 8 numbers P", -1);
+        return;
+    }
     if (sqlite3_value_type(argv[0]) == SQLITE_NULL)
         return;
-    p->p = sqlite3_value_double(argv[1]);
-    if (p->p < 0 || p->p > 100)
-        sqlite3_result_error(ctx, "percentile(X, P): P must be within 0 and 100", -1);
-    else if (st_vec_push(&p->values, sqlite3_value_double(argv[0])))
+    p->n = argc - 1;
+    for (int i = 0; i < p->n; i++) {
+        p->p[i] = sqlite3_value_double(argv[i + 1]);
+        if (!(p->p[i] >= 0 && p->p[i] <= 100)) {
+            sqlite3_result_error(ctx, "percentile(X, P): P must be within 0 and 100", -1);
+            return;
+        }
+    }
+    if (st_vec_push(&p->values, sqlite3_value_double(argv[0])))
         sqlite3_result_error_nomem(ctx);
 }
 
-static int compare(const void *a, const void *b)
+/* Puts the smaller ones before the value that is returned and the larger ones behind it. */
+static size_t split(double *at, size_t n)
 {
-    double x = *(const double *)a, y = *(const double *)b;
+    double pivot = at[(n - 1) / 2]; /* not the last one: both sides get some */
+    size_t low = 0, high = n - 1;
 
-    return (x > y) - (x < y);
+    for (;; low++, high--) {
+        while (at[low] < pivot)
+            low++;
+        while (pivot < at[high])
+            high--;
+        if (low >= high)
+            return high;
+        double value = at[low];
+
+        at[low] = at[high];
+        at[high] = value;
+    }
 }
 
-static void put_number(sqlite3_context *ctx, double v)
+/* The value that would stand at `rank` if they were sorted (Hoare's selection). */
+static double value_at(double *at, size_t n, size_t rank)
 {
-    if (v == rint(v) && fabs(v) < 0x1p53)
-        sqlite3_result_int64(ctx, (sqlite3_int64)v);
-    else
-        sqlite3_result_double(ctx, v);
+    while (n > 1) {
+        size_t left = split(at, n) + 1;
+
+        if (rank < left) {
+            n = left;
+        } else {
+            at += left;
+            n -= left;
+            rank -= left;
+        }
+    }
+    return *at;
+}
+
+static double percentile_of(struct percentile *p, int i)
+{
+    size_t rank = (size_t)ceil(p->p[i] / 100 * (double)p->values.n);
+
+    return value_at(p->values.at, p->values.n, rank ? rank - 1 : 0);
+}
+
+static bool is_whole(double v)
+{
+    return v == rint(v) && fabs(v) < 0x1p53;
 }
 
 static void percentile_final(sqlite3_context *ctx)
 {
     struct percentile *p = sqlite3_aggregate_context(ctx, 0);
-    size_t rank;
+    double v;
 
     if (!p || !p->values.n)
         return;
-    qsort(p->values.at, p->values.n, sizeof(*p->values.at), compare);
-    rank = (size_t)ceil(p->p / 100 * (double)p->values.n);
-    put_number(ctx, p->values.at[rank ? rank - 1 : 0]);
+    v = percentile_of(p, 0);
+    if (is_whole(v))
+        sqlite3_result_int64(ctx, (sqlite3_int64)v);
+    else
+        sqlite3_result_double(ctx, v);
+    st_vec_free(&p->values);
+}
+
+/* [50,90.5] */
+static void percentiles_final(sqlite3_context *ctx)
+{
+    struct percentile *p = sqlite3_aggregate_context(ctx, 0);
+    char text[MOST_PERCENTILES * 32 + 2] = "[";
+    int at = 1;
+
+    if (!p || !p->values.n)
+        return;
+    for (int i = 0; i < p->n; i++) {
+        double v = percentile_of(p, i);
+
+        at += snprintf(text + at, 32, is_whole(v) ? "%s%.0f" : "%s%.17g", i ? "," : "", v);
+    }
+    text[at++] = ']';
+    sqlite3_result_text(ctx, text, at, SQLITE_TRANSIENT);
     st_vec_free(&p->values);
 }
 
@@ -155,6 +224,7 @@ int vw_add_functions(sqlite3 *db, struct st_error *err)
                      {"bucket", 1, sql_bucket, NULL, NULL},
                      {"bar", 3, sql_bar, NULL, NULL},
                      {"percentile", 2, NULL, percentile_step, percentile_final},
+                     {"percentiles", -1, NULL, percentile_step, percentiles_final},
                      {"histogram", 1, NULL, histogram_step, histogram_final}};
 
     for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)

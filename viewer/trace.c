@@ -9,25 +9,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CALL_COLUMNS                                                                                         \
-    "c.id, c.parent_id, c.start_ns, c.start_ns + c.duration_ns, c.self_ns, c.depth, c.flags, m.kernel, "     \
-    "s.name, m.name, c.symbol_id "
+#define SPAN_COLUMNS                                                                                         \
+    "c.id, c.parent_id, c.start_ns, c.start_ns + c.duration_ns, c.self_ns, c.depth, c.flags, c.symbol_id"
+#define CALL_COLUMNS SPAN_COLUMNS ", m.kernel, s.name, m.name "
 #define CALL_FROM                                                                                            \
     "FROM call c CROSS JOIN symbol s ON s.id = c.symbol_id CROSS JOIN module m ON m.id = s.module_id "
 
-static const char window_sql[] =
-    "SELECT " CALL_COLUMNS CALL_FROM
-    "WHERE c.thread_id = ?1 AND c.start_ns >= ?2 AND c.start_ns < ?3 ORDER BY c.start_ns, c.id";
+#define WINDOW                                                                                               \
+    "SELECT " SPAN_COLUMNS " FROM call c WHERE c.id >= " TDB_FIRST_ID("?1", "?2") " AND c.id < " TDB_END_ID( \
+        "?1", "?3") " AND c.thread_id = ?1 AND c.start_ns >= ?2 AND c.start_ns < ?3 ORDER BY "
 
 /* Calls nest, so whatever is open at a time is the last call that began before it, or one of its ancestors.
  * UNION, not UNION ALL: ends also where a damaged file's parents form a circle. */
+#define LAST_BEFORE                                                                                          \
+    "SELECT id, parent_id FROM call WHERE id >= " TDB_FIRST_ID("?1", "?2") " AND id < " TDB_END_ID(          \
+        "?1", "?2") " AND thread_id = ?1 AND start_ns < ?2 ORDER BY start_ns DESC, id DESC LIMIT 1"
 static const char around_sql[] =
-    "WITH RECURSIVE open(id, up) AS ("
-    "SELECT * FROM (SELECT id, parent_id FROM call WHERE thread_id = ?1 AND start_ns < ?2 ORDER BY start_ns "
-    "DESC, id DESC LIMIT 1) "
+    "WITH RECURSIVE open(id, up) AS (SELECT * FROM (" LAST_BEFORE ") "
     "UNION SELECT call.id, call.parent_id FROM open JOIN call ON call.id = open.up) "
-    "SELECT " CALL_COLUMNS "FROM open JOIN call c ON c.id = open.id JOIN symbol s ON s.id = c.symbol_id "
-    "JOIN module m ON m.id = s.module_id WHERE c.start_ns + c.duration_ns > ?2 ORDER BY c.depth";
+    "SELECT " SPAN_COLUMNS " FROM open JOIN call c ON c.id = open.id "
+    "WHERE c.start_ns + c.duration_ns > ?2 ORDER BY c.depth";
 
 int vw_sql_failed(struct vw_trace *t, struct st_error *err)
 {
@@ -309,7 +310,8 @@ int vw_trace_open(const char *path, struct vw_trace **trace, struct st_error *er
                 sqlite3_prepare_v2(t->db, symbol_sql, -1, &t->symbol, NULL) ||
                 sqlite3_prepare_v2(t->db, slice_sql, -1, &t->slice, NULL) ||
                 sqlite3_prepare_v2(t->db, next_slice_sql, -1, &t->next_slice, NULL) ||
-                sqlite3_prepare_v2(t->db, window_sql, -1, &t->in_window, NULL) ||
+                sqlite3_prepare_v2(t->db, tdb_in_order(t->db) ? WINDOW "c.id" : WINDOW "c.start_ns, c.id", -1,
+                                   &t->in_window, NULL) ||
                 sqlite3_prepare_v2(t->db, around_sql, -1, &t->around, NULL)))
         rc = vw_sql_failed(t, err);
     if (!rc)
@@ -367,10 +369,9 @@ static void fill_call(sqlite3_stmt *stmt, struct vw_call *call)
         .self = column_time(stmt, 4),
         .depth = column_depth(stmt, 5),
         .flags = (unsigned)sqlite3_column_int(stmt, 6),
-        .kernel = sqlite3_column_int(stmt, 7) != 0,
-        .symbol_id = sqlite3_column_int64(stmt, 10),
-        .function = column_text(stmt, 8),
-        .module = column_text(stmt, 9),
+        .symbol_id = sqlite3_column_int64(stmt, 7),
+        .function = "",
+        .module = "",
     };
 }
 
@@ -427,9 +428,10 @@ int vw_find_call(struct vw_trace *t, const char *condition, int64_t a, int64_t b
     step = sqlite3_step(stmt);
     if (step == SQLITE_ROW) {
         fill_call(stmt, &found->call);
+        found->call.kernel = sqlite3_column_int(stmt, 8) != 0;
         found->thread_id = sqlite3_column_int64(stmt, 11);
-        st_safe_text(found->function, sizeof(found->function), found->call.function);
-        st_safe_text(found->module, sizeof(found->module), found->call.module);
+        st_safe_text(found->function, sizeof(found->function), column_text(stmt, 9));
+        st_safe_text(found->module, sizeof(found->module), column_text(stmt, 10));
         found->call.function = found->function;
         found->call.module = found->module;
         rc = 1;

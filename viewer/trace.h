@@ -131,7 +131,7 @@ typedef int vw_block_fn(void *ctx, int depth, const struct tdb_block *b);
 int vw_each_block(struct vw_trace *t, const struct vw_thread *thread, const struct vw_part *part,
                   vw_block_fn *fn, void *ctx, struct st_error *err);
 
-/* One call as the timeline needs it. Strings are SQLite's: valid within the callback only. */
+/* One call as the timeline needs it. */
 struct vw_call {
     int64_t id, parent_id;
 
@@ -143,6 +143,7 @@ struct vw_call {
 
     unsigned flags; /* enum tdb_call_flag */
 
+    /* Of a call that was found (struct vw_found); those of a range are told by vw_symbol. */
     bool kernel;
 
     const char *function, *module;

@@ -1,6 +1,7 @@
 /* report without a name: why did it stall. */
 #include "base/safetext.h"
 #include "base/units.h"
+#include "tracedb/tracedb.h"
 #include "viewer/report.h"
 #include "viewer/sql.h"
 
@@ -144,13 +145,16 @@ static const char frames_sql[] = "SELECT coalesce(s.name, printf('0x%x', k.addre
 
 /* The calls that were open at a time, innermost first; the kernel's own are left to the kernel stack. */
 static const char open_calls_sql[] =
-    "WITH RECURSIVE up(id) AS (SELECT * FROM (SELECT id FROM call WHERE thread_id = ?1 AND start_ns <= ?2 "
-    "AND "
-    "start_ns + duration_ns >= ?2 ORDER BY depth DESC, start_ns DESC LIMIT 1) UNION SELECT c.parent_id "
-    "FROM up JOIN call c ON c.id = up.id "
-    "WHERE c.parent_id IS NOT NULL) SELECT s.name FROM up JOIN call c ON c.id = up.id JOIN symbol s ON s.id "
-    "= c.symbol_id "
-    "JOIN module m ON m.id = s.module_id WHERE NOT m.kernel ORDER BY c.depth DESC LIMIT 24";
+    "WITH RECURSIVE up(id) AS (SELECT * FROM (SELECT id FROM call WHERE id >= " TDB_FIRST_ID(
+        "?1", "?2") " AND id < " TDB_END_ID("?1", "?2 + 1") " AND thread_id = ?1 AND start_ns <= ?2 ORDER BY "
+                                                            "start_ns DESC, id DESC LIMIT 1) "
+                                                            "UNION SELECT c.parent_id FROM up JOIN call c ON "
+                                                            "c.id = up.id WHERE c.parent_id IS NOT NULL) "
+                                                            "SELECT s.name FROM up JOIN call c ON c.id = "
+                                                            "up.id JOIN symbol s ON s.id = c.symbol_id "
+                                                            "JOIN module m ON m.id = s.module_id WHERE NOT "
+                                                            "m.kernel AND c.start_ns + c.duration_ns >= ?2 "
+                                                            "ORDER BY c.depth DESC LIMIT 24";
 
 /* A line with the frames, or nothing when there are none. Returns how many, or a negative code. */
 static int print_path(sqlite3 *db, const char *title, const char *sql, int64_t a, int64_t b, FILE *out,
@@ -227,9 +231,10 @@ static void print_call(sqlite3_stmt *stmt, FILE *out, int row)
 static const char last_calls_sql[] =
     "SELECT * FROM (SELECT ?2 - c.start_ns, s.name, m.name, c.duration_ns, 0, c.start_ns FROM call c JOIN "
     "symbol s ON s.id = c.symbol_id "
-    "JOIN module m ON m.id = s.module_id WHERE c.thread_id = ?1 AND c.start_ns < ?2 AND c.start_ns + "
-    "c.duration_ns <= ?2 AND NOT m.kernel "
-    "AND s.name NOT LIKE '%@plt' ORDER BY c.start_ns DESC LIMIT 8) ORDER BY start_ns";
+    "JOIN module m ON m.id = s.module_id WHERE c.id >= " TDB_THREAD_FIRST_ID("?1") " AND c.id < " TDB_END_ID(
+        "?1", "?2") " AND c.thread_id = ?1 AND c.start_ns < ?2 AND c.start_ns + c.duration_ns <= ?2 AND NOT "
+                    "m.kernel "
+                    "AND s.name NOT LIKE '%@plt' ORDER BY c.id DESC LIMIT 8) ORDER BY start_ns";
 
 static int no_stall(sqlite3 *db, FILE *out, struct st_error *err)
 {

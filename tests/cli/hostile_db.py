@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fills an empty trace database with what a hostile or damaged recording could put there.
 
-usage: hostile_db.py TRACE.db
+usage: hostile_db.py TRACE.db [EMPTY-TABLE]
 """
 import itertools
 import sqlite3
@@ -34,6 +34,8 @@ def main():
     db.text_factory = bytes
     tables = [row[0].decode() for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")]
     for table in tables:
+        if table in sys.argv[2:]:
+            continue
         columns = db.execute(f"PRAGMA table_info({table})").fetchall()
         for row in range(1, 3 * len(TEXTS)):
             values = []

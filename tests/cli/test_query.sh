@@ -22,7 +22,9 @@ try() {
 
 make_db good.db "$SOURCE/tests/golden/viewer/trace.sql"
 make_db hostile.db
-python3 "$SOURCE/tests/cli/hostile_db.py" hostile.db || fail "no hostile database"
+python3 "$SOURCE/tests/cli/hostile_db.py" hostile.db call_time || fail "no hostile database"
+make_db astray.db # its table of times leads nowhere
+python3 "$SOURCE/tests/cli/hostile_db.py" astray.db || fail "no hostile database"
 : >empty.db
 echo "not a database, but long enough to be read as one" >text.db
 head -c 6000 good.db >cut.db
@@ -78,7 +80,7 @@ try 1 "not authorized" query good.db "SELECT load_extension('x')"
 try 1 "the query was interrupted" query good.db 'WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM a) SELECT count(*) FROM a' --timeout 50ms
 [ "$(echo 'SELECT count(*) AS n FROM threads' | "$STALLTRAP" query good.db - --format csv)" = $'n\n2' ] || fail "SQL from standard input"
 
-python3 "$SOURCE/tests/cli/check_formats.py" "$STALLTRAP" hostile.db >differences || fail "the formats are wrong" differences
+python3 "$SOURCE/tests/cli/check_formats.py" "$STALLTRAP" astray.db >differences || fail "the formats are wrong" differences
 
 # Nothing ends by a signal, runs for ever or lets a control character through.
 harmless() { # ARG...
@@ -96,6 +98,10 @@ for report in why "$SOURCE"/viewer/reports/*.sql; do
 done
 for format in chrome folded speedscope svg html; do
     harmless export hostile.db --to $format
+done
+for command in report view 'view --keys ]][[t/a<Enter>nNkkjjll' 'export --to chrome'; do
+    # shellcheck disable=SC2086
+    harmless ${command%% *} astray.db ${command#"${command%% *}"}
 done
 timeout 60 "$STALLTRAP" export hostile.db --to perfetto -o hostile.pftrace || fail "export to perfetto ends with $?"
 rm hostile.pftrace

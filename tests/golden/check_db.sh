@@ -23,6 +23,11 @@ rule 'calls whose parent is not their own' 'SELECT count(*) FROM call c JOIN cal
 rule 'outermost calls that are deep' 'SELECT count(*) FROM call WHERE (parent_id IS NULL) != (depth = 0)'
 rule 'calls out of order' 'SELECT count(*) FROM (SELECT thread_id, start_ns, lag(thread_id) OVER w AS t, lag(start_ns) OVER w AS s
     FROM call WINDOW w AS (ORDER BY id)) WHERE t > thread_id OR (t = thread_id AND s > start_ns)'
+rule 'calls that their times do not lead to' 'SELECT count(*) FROM (SELECT c.id, c.thread_id, c.start_ns,
+    (SELECT k.id FROM call_time k WHERE k.thread_id = c.thread_id AND k.start_ns < c.start_ns ORDER BY k.start_ns DESC, k.id DESC LIMIT 1) AS first,
+    (SELECT k.id FROM call_time k WHERE k.thread_id = c.thread_id AND k.start_ns >= c.start_ns + 1 ORDER BY k.start_ns, k.id LIMIT 1) AS last
+    FROM call c) c WHERE NOT coalesce(id >= first AND id < last AND (last - first <= 192
+    OR (SELECT count(*) FROM call o WHERE o.id BETWEEN first AND last AND o.start_ns = c.start_ns) > 64), 0)'
 rule 'calls of one depth that overlap' 'SELECT count(*) FROM (SELECT start_ns, max(start_ns + duration_ns) OVER
     (PARTITION BY thread_id, depth ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS until FROM call) WHERE until > start_ns'
 rule 'calls whose parts do not sum up' 'SELECT count(*) FROM call p

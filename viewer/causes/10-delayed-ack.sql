@@ -19,7 +19,11 @@ SELECT 'delayed ACK against Nagle' AS cause,
                SELECT name FROM (
                    SELECT p.name, c.start_ns FROM call c JOIN symbol s ON s.id = c.symbol_id JOIN call o ON o.id = c.parent_id
                    JOIN symbol p ON p.id = o.symbol_id
-                   WHERE c.thread_id = l.thread_id AND c.start_ns BETWEEN l.start_ns - 50000000 AND l.start_ns
+                   WHERE c.id >= (SELECT k.id FROM call_time k WHERE k.thread_id = l.thread_id AND k.start_ns < l.start_ns - 50000000
+                             ORDER BY k.start_ns DESC, k.id DESC LIMIT 1)
+                     AND c.id < (SELECT k.id FROM call_time k WHERE k.thread_id = l.thread_id AND k.start_ns >= l.start_ns + 1
+                             ORDER BY k.start_ns, k.id LIMIT 1)
+                     AND c.thread_id = l.thread_id AND c.start_ns BETWEEN l.start_ns - 50000000 AND l.start_ns
                      AND s.name IN ('write', '__write', '__libc_write', '__GI___libc_write', 'writev', '__writev', 'send', '__send',
                                     '__libc_send', 'sendto', '__sendto', '__libc_sendto', 'sendmsg', '__sendmsg', '__libc_sendmsg')
                    ORDER BY c.start_ns DESC LIMIT 2) ORDER BY start_ns)), '') ||
@@ -35,7 +39,11 @@ SELECT 'delayed ACK against Nagle',
        ' (tcp_delack_timer); setsockopt(TCP_NODELAY) is missing on the writing socket: with it, or with one write instead of two, the wait is gone' ||
        coalesce('; the thread''s last packets were sent or held back in tcp_write_xmit ' || duration(start_ns - (
            SELECT max(c.start_ns) FROM call c JOIN symbol s ON s.id = c.symbol_id
-           WHERE c.thread_id = l.thread_id AND s.name = 'tcp_write_xmit' AND c.start_ns < l.start_ns)) || ' before', '')
+           WHERE c.id >= (SELECT k.id FROM call_time k WHERE k.thread_id = l.thread_id AND k.start_ns < -9223372036854775807
+                     ORDER BY k.start_ns DESC, k.id DESC LIMIT 1)
+             AND c.id < (SELECT k.id FROM call_time k WHERE k.thread_id = l.thread_id AND k.start_ns >= l.start_ns
+                     ORDER BY k.start_ns, k.id LIMIT 1)
+             AND c.thread_id = l.thread_id AND s.name = 'tcp_write_xmit' AND c.start_ns < l.start_ns)) || ' before', '')
 FROM l
 WHERE timer = 'tcp_delack_timer' AND kind <> 'socket'
   AND coalesce(syscall, '') NOT IN ('write', 'writev', 'sendto', 'sendmsg', 'sendmmsg', 'sendfile')

@@ -1,12 +1,18 @@
 -- The write that waits is one of a log: by the file's name, because it is the standard error, or because a function that logs made it.
 -- Where it waits (the disk, a pipe whose reader is slow) the kernel stack tells.
-WITH l AS (SELECT * FROM stall WHERE id = ?1),
+WITH RECURSIVE l AS (SELECT *, start_ns + duration_ns / 2 AS mid FROM stall WHERE id = ?1),
+     open(id) AS ( -- what was open in its middle: the last call that began before it, and the callers of that
+         SELECT * FROM (SELECT c.id FROM l JOIN call c ON c.id >= (SELECT k.id FROM call_time k WHERE k.thread_id = l.thread_id AND k.start_ns < l.mid
+                 ORDER BY k.start_ns DESC, k.id DESC LIMIT 1)
+             AND c.id < (SELECT k.id FROM call_time k WHERE k.thread_id = l.thread_id AND k.start_ns >= l.mid + 1 ORDER BY k.start_ns, k.id LIMIT 1)
+             AND c.thread_id = l.thread_id AND c.start_ns <= l.mid ORDER BY c.start_ns DESC, c.id DESC LIMIT 1)
+         UNION SELECT c.parent_id FROM open JOIN call c ON c.id = open.id WHERE c.parent_id IS NOT NULL),
      file(name) AS (SELECT value FROM stall_attr WHERE stall_id = ?1 AND key = 'file'),
      logger(name) AS (
          SELECT s.name FROM l JOIN stack k ON k.id = l.user_stack_id JOIN symbol s ON s.id = k.symbol_id
          UNION ALL
-         SELECT s.name FROM l JOIN call c ON c.thread_id = l.thread_id AND c.start_ns <= l.start_ns + l.duration_ns / 2
-             AND c.start_ns + c.duration_ns >= l.start_ns + l.duration_ns / 2 JOIN symbol s ON s.id = c.symbol_id),
+         SELECT s.name FROM l JOIN open JOIN call c ON c.id = open.id AND c.start_ns + c.duration_ns >= l.mid
+             JOIN symbol s ON s.id = c.symbol_id),
      found(what) AS (
          SELECT 'the log file ' || name FROM file
          WHERE name LIKE '%.log' OR name LIKE '%.log (deleted)' OR name GLOB '*.log.[0-9]*' OR name LIKE '/var/log/%' OR name = '/dev/log'

@@ -3,20 +3,32 @@
 -- semaphores, joins and condition variables wait by futex as well and are none.
 -- The thread that woke it had held the lock, in its innermost call outside of the C library as it let go. What it did is the innermost such
 -- call that lasted half of the wait.
-WITH l AS (SELECT stall.*, start_ns + duration_ns / 2 AS mid,
+WITH RECURSIVE l AS (SELECT stall.*, start_ns + duration_ns / 2 AS mid,
                   (SELECT value FROM stall_attr WHERE stall_id = stall.id AND key = 'arg1') & 127 AS op,
                   (SELECT value FROM stall_attr WHERE stall_id = stall.id AND key = 'arg2') & 0xffffffff AS val
            FROM stall WHERE id = ?1 AND syscall = 'futex' AND state <> 'runnable'),
+     open(id) AS ( -- what was open in its middle: the last call that began before it, and the callers of that
+         SELECT * FROM (SELECT c.id FROM l JOIN call c ON c.id >= (SELECT k.id FROM call_time k WHERE k.thread_id = l.thread_id AND k.start_ns < l.mid
+                 ORDER BY k.start_ns DESC, k.id DESC LIMIT 1)
+             AND c.id < (SELECT k.id FROM call_time k WHERE k.thread_id = l.thread_id AND k.start_ns >= l.mid + 1 ORDER BY k.start_ns, k.id LIMIT 1)
+             AND c.thread_id = l.thread_id AND c.start_ns <= l.mid ORDER BY c.start_ns DESC, c.id DESC LIMIT 1)
+         UNION SELECT c.parent_id FROM open JOIN call c ON c.id = open.id WHERE c.parent_id IS NOT NULL),
      path(name) AS (
          SELECT s.name FROM l JOIN stack k ON k.id = l.user_stack_id JOIN symbol s ON s.id = k.symbol_id
          UNION ALL
-         SELECT s.name FROM l JOIN call c ON c.thread_id = l.thread_id AND c.start_ns <= l.mid AND c.start_ns + c.duration_ns >= l.mid
-             JOIN symbol s ON s.id = c.symbol_id),
+         SELECT s.name FROM l JOIN open JOIN call c ON c.id = open.id AND c.start_ns + c.duration_ns >= l.mid JOIN symbol s ON s.id = c.symbol_id),
+     during(id) AS ( -- calls of the thread that woke it which may have been open in the wait, those open at its beginning included
+         SELECT * FROM (SELECT c.id FROM l JOIN call c ON c.id >= (SELECT k.id FROM call_time k WHERE k.thread_id = l.waker_thread_id
+                 AND k.start_ns < l.start_ns ORDER BY k.start_ns DESC, k.id DESC LIMIT 1)
+             AND c.id < (SELECT k.id FROM call_time k WHERE k.thread_id = l.waker_thread_id AND k.start_ns >= l.wake_ns + 1
+                 ORDER BY k.start_ns, k.id LIMIT 1)
+             AND c.thread_id = l.waker_thread_id)
+         UNION SELECT c.parent_id FROM during d JOIN call c ON c.id = d.id WHERE c.parent_id IS NOT NULL),
      held(name, depth, overlap, at_wake) AS (
          SELECT s.name, c.depth,
                 min(c.start_ns + c.duration_ns, l.wake_ns) - max(c.start_ns, l.start_ns),
                 c.start_ns <= l.wake_ns AND c.start_ns + c.duration_ns >= l.wake_ns
-         FROM l JOIN call c ON c.thread_id = l.waker_thread_id AND c.start_ns <= l.wake_ns AND c.start_ns + c.duration_ns >= l.start_ns
+         FROM l JOIN during d JOIN call c ON c.id = d.id AND c.start_ns <= l.wake_ns AND c.start_ns + c.duration_ns >= l.start_ns
              JOIN symbol s ON s.id = c.symbol_id JOIN module m ON m.id = s.module_id
          WHERE NOT m.kernel AND m.name NOT LIKE 'libc.%' AND m.name NOT LIKE 'libc-%' AND m.name NOT LIKE 'libpthread%'
            AND m.name NOT LIKE 'ld-%' AND m.name NOT LIKE '[%' AND s.name NOT LIKE '%@plt' AND s.name NOT LIKE '[%'),

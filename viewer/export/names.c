@@ -1,6 +1,7 @@
 /* The names of an export: symbols, modules and threads, read once. */
 #include "base/safetext.h"
 #include "base/vec.h"
+#include "tracedb/tracedb.h"
 #include "viewer/export/export.h"
 #include "viewer/rows.h"
 
@@ -178,7 +179,9 @@ int vw_export_load_names(struct vw_export *x, struct st_error *err)
     if (!rc)
         rc = each_row(x,
                       "SELECT t.id, p.id, p.pid, t.tid, t.name, p.name, EXISTS (SELECT 1 FROM call WHERE "
-                      "thread_id = t.id) FROM thread t JOIN process p ON p.id = t.process_id ORDER BY t.id",
+                      "id >= " TDB_THREAD_FIRST_ID("t.id") " AND id < " TDB_THREAD_END_ID(
+                          "t.id") " AND thread_id = t.id) FROM thread t JOIN process p ON p.id = "
+                                  "t.process_id ORDER BY t.id",
                       add_thread, &threads, err);
     x->thread_list = threads.at;
     x->all_threads = threads.n;

@@ -1,6 +1,7 @@
 /* The walk over a trace: calls and off-CPU spans of each thread in the order of time, then what is not of
  * calls. */
 #include "base/vec.h"
+#include "tracedb/tracedb.h"
 #include "viewer/export/export.h"
 
 #include <stdlib.h>
@@ -9,17 +10,18 @@
 /* Calls that are open at ?2 (the last call that began before it and its ancestors), then those that begin in
  * [?2, ?3).
  */
+#define LAST_BEFORE                                                                                          \
+    "SELECT id, parent_id FROM call WHERE id >= " TDB_FIRST_ID("?1", "?2") " AND id < " TDB_END_ID(          \
+        "?1", "?2") " AND thread_id = ?1 AND start_ns < ?2 ORDER BY start_ns DESC, id DESC LIMIT 1"
 static const char open_sql[] =
-    "WITH RECURSIVE open(id, up) AS ("
-    "SELECT * FROM (SELECT id, parent_id FROM call WHERE thread_id = ?1 AND start_ns < ?2 ORDER BY start_ns "
-    "DESC, "
-    "id DESC LIMIT 1) UNION SELECT c.id, c.parent_id FROM open JOIN call c ON c.id = open.up) "
-    "SELECT c.id, c.start_ns, c.start_ns + c.duration_ns, c.depth, c.flags, c.symbol_id FROM open JOIN call "
-    "c ON c.id = "
-    "open.id WHERE c.start_ns + c.duration_ns > ?2 ORDER BY c.depth";
-static const char begin_sql[] = "SELECT id, start_ns, start_ns + duration_ns, depth, flags, symbol_id FROM "
-                                "call WHERE thread_id = ?1 AND start_ns "
-                                ">= ?2 AND start_ns < ?3 ORDER BY start_ns, id";
+    "WITH RECURSIVE open(id, up) AS (SELECT * FROM (" LAST_BEFORE ") "
+    "UNION SELECT c.id, c.parent_id FROM open JOIN call c ON c.id = open.up) "
+    "SELECT c.id, c.start_ns, c.start_ns + c.duration_ns, c.depth, c.flags, c.symbol_id "
+    "FROM open JOIN call c ON c.id = open.id WHERE c.start_ns + c.duration_ns > ?2 ORDER BY c.depth";
+#define BEGIN                                                                                                \
+    "SELECT id, start_ns, start_ns + duration_ns, depth, flags, symbol_id FROM call WHERE id "               \
+    ">= " TDB_FIRST_ID("?1", "?2") " AND id < " TDB_END_ID(                                                  \
+        "?1", "?3") " AND thread_id = ?1 AND start_ns >= ?2 AND start_ns < ?3 ORDER BY "
 static const char off_sql[] =
     "SELECT id, start_ns, end_ns, preempted FROM offcpu WHERE thread_id = ?1 AND start_ns < ?3 "
     "AND end_ns > ?2 ORDER BY start_ns, id";
@@ -173,7 +175,7 @@ static int walk_thread(struct walk *w, struct st_error *err)
     if (!rc)
         rc = enter_rows(w, open_sql, err);
     if (!rc)
-        rc = enter_rows(w, begin_sql, err);
+        rc = enter_rows(w, tdb_in_order(w->x->db) ? BEGIN "id" : BEGIN "start_ns, id", err);
     if (!rc)
         rc = leave_to(w, 0, err);
     if (!rc)

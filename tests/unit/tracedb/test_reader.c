@@ -80,7 +80,7 @@ static void a_newer_one(void **state)
     (void)state;
     run("PRAGMA application_id = 0x73746c74; PRAGMA user_version = 99; CREATE TABLE t (a)");
     refused(ST_EBADFILE, "version 99");
-    refused(ST_EBADFILE, "up to version 3");
+    refused(ST_EBADFILE, "up to version 4");
 }
 
 static void one_that_never_was(void **state)
