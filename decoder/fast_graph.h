@@ -26,7 +26,7 @@ enum fast_kind {
 typedef uint32_t fast_edge;
 
 enum {
-    FAST_SHIFT = 4, /* an edge without its kind is the offset of its node */
+    FAST_SHIFT = 4,      /* an edge without its kind is the offset of its node */
     FAST_STUB = 1 << 27, /* an address that the walk keeps in a slot of its own */
     FAST_NODES = 1 << 24,
     FAST_WORLDS = 1 << 20,
@@ -39,8 +39,9 @@ static const fast_edge FAST_NO_EDGE = UINT32_MAX;
  * instruction. */
 enum { FAST_FALL, FAST_TAKEN };
 
-/* What each walk has of a node for itself. An edge of 0 was not looked at yet. Where counts alone are wanted, an
- * edge skips nodes that need no trace and push nothing: fast_node.to leads past them, fast_near.to to the first.
+/* What each walk has of a node for itself. An edge of 0 was not looked at yet. Where counts alone are wanted,
+ * an edge skips nodes that need no trace and push nothing: fast_node.to leads past them, fast_near.to to the
+ * first.
  */
 struct fast_node {
     fast_edge to[2];

@@ -12,8 +12,8 @@ enum { MOST_RATIO = 8 };
 
 enum { NEAR_CYCLES = 1 << 12 };
 
-/* How many ticks of the crystal from the last TMA packet on do not reach the limit for sure, cycles behind them
- * included. */
+/* How many ticks of the crystal from the last TMA packet on do not reach the limit for sure, cycles behind
+ * them included. */
 static void limit_ctc(struct fast_state *s)
 {
     const struct flow_times *t = &s->times;
@@ -36,7 +36,8 @@ static void limit_cycles(struct fast_state *s)
         return;
     uint64_t ticks = s->limit > s->times.from ? s->limit - s->times.from : 0;
     /* No division where it needs not be near: this is done for each MTC packet. */
-    s->limit_cycles = s->times.ratio <= MOST_RATIO ? ticks / MOST_RATIO : (uint64_t)((double)ticks / s->times.ratio);
+    s->limit_cycles =
+        s->times.ratio <= MOST_RATIO ? ticks / MOST_RATIO : (uint64_t)((double)ticks / s->times.ratio);
 }
 
 void fast_limit(struct fast *f)

@@ -56,8 +56,8 @@ static fast_edge near_edge(struct fast *f, uint32_t node, unsigned side)
     return look_up(f, f->graph->about[node].world, fast_edge_ip(f->graph, open));
 }
 
-/* Past the nodes on the way that need no trace and push nothing, if they are few: execution need not have been
- * there yet, but an interrupt alone keeps it from it. */
+/* Past the nodes on the way that need no trace and push nothing, if they are few: execution need not have
+ * been there yet, but an interrupt alone keeps it from it. */
 static fast_edge skip(struct fast *f, fast_edge edge)
 {
     unsigned side;
@@ -92,7 +92,8 @@ static fast_edge open_edge(struct fast *f, fast_edge edge)
     if (!f->counting)
         return found;
     f->near[node].to[side] = found;
-    if (f->graph->about[node].run.end != CODE_CALL || side == FAST_TAKEN) /* else it goes to the return stack */
+    if (f->graph->about[node].run.end != CODE_CALL ||
+        side == FAST_TAKEN) /* else it goes to the return stack */
         f->nodes[node].to[side] = skip(f, found);
     return found;
 }
@@ -210,8 +211,8 @@ static inline fast_edge behind_call(const fast_edge *to, uint64_t at)
     return *to ? *to : (uint32_t)(at >> FAST_SHIFT << 1 | FAST_FALL) << FAST_SHIFT | FAST_OPEN;
 }
 
-/* The loop that all the time goes into. `trail` is known where it is built in. The edge that was taken last is
- * *to: one to the node that it stands in is only a load. */
+/* The loop that all the time goes into. `trail` is known where it is built in. The edge that was taken last
+ * is *to: one to the node that it stands in is only a load. */
 static inline __attribute__((always_inline)) bool follow(struct fast *f, uint64_t bits, const bool trail)
 {
     char *const nodes = (char *)f->nodes;
