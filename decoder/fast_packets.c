@@ -106,20 +106,19 @@ static bool on_cyc(struct fast *f, const uint8_t *p, size_t size)
 static bool on_clock(struct fast *f, const uint8_t *p)
 {
     struct flow_times *t = &f->s.times;
+    bool done = true;
     if (*p == PACKET_TSC)
         times_tsc(t, packet_number(p + 1, 7));
     else if (*p == PACKET_MTC)
         times_mtc(t, p[1]);
     else if (p[1] == EXTENDED_TMA)
-        times_tma(t, (uint16_t)packet_number(p + 2, 2), (uint16_t)(packet_number(p + 5, 2) & 0x1ff));
-    else if (times_settle(t, f->p, f->end))
+        done = times_tma(t, (uint16_t)packet_number(p + 2, 2), (uint16_t)(packet_number(p + 5, 2) & 0x1ff));
+    else if ((done = times_settle(t, f->p, f->end)))
         times_cbr(t, p[2]);
-    else
-        return false;
     limit_cycles(&f->s);
     if (*p != PACKET_MTC)
         limit_ctc(&f->s);
-    return true;
+    return done;
 }
 
 static bool is_time(const uint8_t *p)
