@@ -132,6 +132,11 @@ static int open_raw(struct job *j, struct st_error *err)
                                  err);
 }
 
+static void forget(void *ctx, const uint8_t *bytes, size_t size)
+{
+    pd_reader_forget(ctx, bytes, size);
+}
+
 static int decode_ring(struct job *j, size_t index, dec_emit_fn *to, void *ctx, struct st_error *err)
 {
     const struct dec_ring *ring = &j->sb->rings.at[index];
@@ -141,6 +146,8 @@ static int decode_ring(struct job *j, size_t index, dec_emit_fn *to, void *ctx, 
                                        .threads = dec_raw_threads(&j->options->raw),
                                        .reference = j->options->raw.reference,
                                        .overwritten = ring->overwritten,
+                                       .forget = forget,
+                                       .forget_ctx = j->reader,
                                        .where = dec_sideband_where,
                                        .where_ctx = j->sb,
                                        .emit = to,

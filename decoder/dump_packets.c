@@ -165,7 +165,7 @@ int dec_dump_packets(FILE *out, const struct dec_pt_config *config, uint32_t rin
                      const struct dec_piece *pieces, size_t npieces, struct st_error *err)
 {
     pt_runs runs = {0};
-    int rc = pt_runs_join(pieces, npieces, false, &runs, err);
+    int rc = pt_runs_join(&(const struct dec_flow_options){0}, pieces, npieces, &runs, err);
     uint64_t base = npieces ? pieces[0].offset : 0;
     for (size_t i = 0; rc == 0 && i < runs.n; i++) {
         fprintf(out, "# ring %u, %zu bytes\n", ring, runs.at[i].size);

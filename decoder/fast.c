@@ -21,9 +21,9 @@ int fast_new(struct fast **fast, struct fast_graph *graph, struct walk *w, struc
     f->delta = 1;
     f->counting = !w->options->emit;
     f->nodes = fast_reserve(FAST_NODES * sizeof(*f->nodes));
-    f->near = fast_reserve(FAST_NODES * sizeof(*f->near));
+    f->alone = fast_reserve(FAST_NODES * sizeof(*f->alone));
     f->hits = calloc(FAST_HITS, sizeof(*f->hits));
-    if (!f->nodes || !f->near || !f->hits) {
+    if (!f->nodes || !f->alone || !f->hits) {
         fast_free(f);
         return st_nomem(err, "the fast walk");
     }
@@ -38,8 +38,8 @@ void fast_free(struct fast *f)
     fast_crew_free(f->crew);
     if (f->nodes)
         munmap(f->nodes, FAST_NODES * sizeof(*f->nodes));
-    if (f->near)
-        munmap(f->near, FAST_NODES * sizeof(*f->near));
+    if (f->alone)
+        munmap(f->alone, FAST_NODES * sizeof(*f->alone));
     free(f->hits);
     st_vec_free(&f->trail);
     free(f);

@@ -74,7 +74,7 @@ struct fast {
 
     struct fast_node *nodes; /* by number; reserved, as `about` of the graph */
 
-    struct fast_near *near; /* by number, likewise; unused where the trail is wanted */
+    struct fast_alone *alone; /* by number, likewise; unused where the trail is wanted */
 
     struct fast_hit *hits; /* addresses looked up of late */
 
@@ -168,7 +168,7 @@ bool fast_worlds(struct fast *f);
 /* Adds up a node that was left without skipping any, or takes it back. */
 static inline void fast_visit(struct fast *f, uint32_t node, unsigned side)
 {
-    f->near[node].visits[side] += f->delta;
+    f->alone[node].visits[side] += f->delta;
     f->s.did = true;
     f->s.begin = false;
 }

@@ -19,12 +19,13 @@ int fast_graph_new(struct fast_graph *graph, struct st_error *err)
 {
     memset(graph, 0, sizeof(*graph));
     graph->about = fast_reserve(FAST_NODES * sizeof(*graph->about));
+    graph->near = fast_reserve(FAST_NODES * sizeof(*graph->near));
     graph->worlds = fast_reserve(FAST_WORLDS * sizeof(*graph->worlds));
     graph->n = 1;
     graph->nslots = FIRST_SLOTS;
     graph->slots = fast_reserve(graph->nslots * sizeof(*graph->slots));
     pthread_mutex_init(&graph->lock, NULL);
-    if (graph->about && graph->worlds && graph->slots && code_new(&graph->code, err) == 0)
+    if (graph->about && graph->near && graph->worlds && graph->slots && code_new(&graph->code, err) == 0)
         return 0;
     fast_graph_free(graph);
     return st_nomem(err, "the graph of code");
@@ -34,6 +35,8 @@ void fast_graph_free(struct fast_graph *graph)
 {
     if (graph->about)
         munmap(graph->about, FAST_NODES * sizeof(*graph->about));
+    if (graph->near)
+        munmap(graph->near, FAST_NODES * sizeof(*graph->near));
     if (graph->worlds)
         munmap(graph->worlds, FAST_WORLDS * sizeof(*graph->worlds));
     if (graph->slots)
@@ -165,6 +168,19 @@ fast_edge fast_graph_at(struct fast_graph *graph, uint32_t world, uint64_t time,
     uint32_t node = slot_of(graph, world, ip)->node;
     fast_edge edge = node ? edge_to(graph, node) : add(graph, world, time, ip);
     pthread_mutex_unlock(&graph->lock);
+    return edge;
+}
+
+fast_edge fast_graph_open(struct fast_graph *graph, uint32_t node, unsigned side, uint64_t time)
+{
+    fast_edge edge = fast_graph_near(graph, node, side);
+    if (edge)
+        return edge;
+    const struct fast_about *about = &graph->about[node];
+    uint64_t ip = side == FAST_TAKEN ? fast_target(graph, about) : fast_next(graph, about);
+    edge = fast_graph_at(graph, about->world, time, ip);
+    if (edge != FAST_NO_EDGE)
+        atomic_store_explicit(&graph->near[node].to[side], edge, memory_order_release);
     return edge;
 }
 

@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 /* What an edge leads to, in its low 3 bits: what decides where its node goes on. Above FAST_SHIFT is the
  * node's number. */
@@ -26,7 +27,7 @@ enum fast_kind {
 typedef uint32_t fast_edge;
 
 enum {
-    FAST_SHIFT = 4, /* an edge without its kind is the offset of its node */
+    FAST_SHIFT = 4,      /* an edge without its kind is the offset of its node */
     FAST_STUB = 1 << 27, /* an address that the walk keeps in a slot of its own */
     FAST_NODES = 1 << 24,
     FAST_WORLDS = 1 << 20,
@@ -39,8 +40,9 @@ static const fast_edge FAST_NO_EDGE = UINT32_MAX;
  * instruction. */
 enum { FAST_FALL, FAST_TAKEN };
 
-/* What each walk has of a node for itself. An edge of 0 was not looked at yet. Where counts alone are wanted, an
- * edge skips nodes that need no trace and push nothing: fast_node.to leads past them, fast_near.to to the first.
+/* What each walk has of a node for itself. An edge of 0 was not looked at yet. Where counts alone are wanted,
+ * an edge skips nodes that need no trace and push nothing: fast_node.to leads past them, fast_near.to to the
+ * first.
  */
 struct fast_node {
     fast_edge to[2];
@@ -50,10 +52,14 @@ struct fast_node {
 
 static_assert(sizeof(struct fast_node) == 1 << FAST_SHIFT, "edges are offsets of nodes");
 
-struct fast_near {
-    fast_edge to[2];
+/* Visits of a walk that skipped nothing, where `visits` would. */
+struct fast_alone {
+    uint32_t visits[2];
+};
 
-    uint32_t visits[2]; /* that skipped nothing */
+/* The direct edges of a node as all walks share them: what one has opened, the others need not look up. */
+struct fast_near {
+    _Atomic(fast_edge) to[2];
 };
 
 /* What the walk along the edges does not look at. */
@@ -89,6 +95,8 @@ struct fast_graph {
 
     struct fast_about *about; /* reserved for FAST_NODES: it never moves */
 
+    struct fast_near *near; /* likewise; read and written without the lock */
+
     uint32_t n; /* the first is none */
 
     struct fast_slot *slots; /* hash of world and start */
@@ -115,6 +123,15 @@ void *fast_reserve(size_t size);
 
 /* The edge to the code at `ip`, decoded if it is new. FAST_NO_EDGE: there is none, or no room for it. */
 fast_edge fast_graph_at(struct fast_graph *graph, uint32_t world, uint64_t time, uint64_t ip);
+
+/* The direct edge of a node; 0: it was not opened yet. */
+static inline fast_edge fast_graph_near(const struct fast_graph *graph, uint32_t node, unsigned side)
+{
+    return atomic_load_explicit(&graph->near[node].to[side], memory_order_acquire);
+}
+
+/* Opens it. FAST_NO_EDGE: as fast_graph_at(). */
+fast_edge fast_graph_open(struct fast_graph *graph, uint32_t node, unsigned side, uint64_t time);
 
 /* As code_reaches(). */
 bool fast_graph_reaches(struct fast_graph *graph, const struct fast_about *about, uint64_t time,

@@ -12,8 +12,8 @@ enum { MOST_RATIO = 8 };
 
 enum { NEAR_CYCLES = 1 << 12 };
 
-/* How many ticks of the crystal from the last TMA packet on do not reach the limit for sure, cycles behind them
- * included. */
+/* How many ticks of the crystal from the last TMA packet on do not reach the limit for sure, cycles behind
+ * them included. */
 static void limit_ctc(struct fast_state *s)
 {
     const struct flow_times *t = &s->times;
@@ -36,7 +36,8 @@ static void limit_cycles(struct fast_state *s)
         return;
     uint64_t ticks = s->limit > s->times.from ? s->limit - s->times.from : 0;
     /* No division where it needs not be near: this is done for each MTC packet. */
-    s->limit_cycles = s->times.ratio <= MOST_RATIO ? ticks / MOST_RATIO : (uint64_t)((double)ticks / s->times.ratio);
+    s->limit_cycles =
+        s->times.ratio <= MOST_RATIO ? ticks / MOST_RATIO : (uint64_t)((double)ticks / s->times.ratio);
 }
 
 void fast_limit(struct fast *f)
@@ -105,20 +106,19 @@ static bool on_cyc(struct fast *f, const uint8_t *p, size_t size)
 static bool on_clock(struct fast *f, const uint8_t *p)
 {
     struct flow_times *t = &f->s.times;
+    bool done = true;
     if (*p == PACKET_TSC)
         times_tsc(t, packet_number(p + 1, 7));
     else if (*p == PACKET_MTC)
         times_mtc(t, p[1]);
     else if (p[1] == EXTENDED_TMA)
-        times_tma(t, (uint16_t)packet_number(p + 2, 2), (uint16_t)(packet_number(p + 5, 2) & 0x1ff));
-    else if (times_settle(t, f->p, f->end))
+        done = times_tma(t, (uint16_t)packet_number(p + 2, 2), (uint16_t)(packet_number(p + 5, 2) & 0x1ff));
+    else if ((done = times_settle(t, f->p, f->end)))
         times_cbr(t, p[2]);
-    else
-        return false;
     limit_cycles(&f->s);
     if (*p != PACKET_MTC)
         limit_ctc(&f->s);
-    return true;
+    return done;
 }
 
 static bool is_time(const uint8_t *p)

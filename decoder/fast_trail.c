@@ -220,7 +220,7 @@ static uint64_t visits_of(const uint32_t *visits, unsigned side)
 /* The nodes that an edge skips count with it. */
 static void count_skipped(const struct fast *f, struct dec_flow_counts *counts, uint32_t node, unsigned side)
 {
-    fast_edge at = f->near[node].to[side];
+    fast_edge at = fast_graph_near(f->graph, node, side);
     uint64_t n = visits_of(f->nodes[node].visits, side);
     if (n == 0 || at == f->nodes[node].to[side])
         return;
@@ -228,7 +228,7 @@ static void count_skipped(const struct fast *f, struct dec_flow_counts *counts, 
         const struct code_run *run = &f->graph->about[at >> FAST_SHIFT].run;
         count_node(counts, run, side == FAST_FALL ? n : 0, side == FAST_TAKEN ? n : 0,
                    run->direct && run->displacement == 0);
-        at = f->near[at >> FAST_SHIFT].to[side];
+        at = fast_graph_near(f->graph, at >> FAST_SHIFT, side);
     }
 }
 
@@ -236,15 +236,15 @@ void fast_count(struct fast *f, struct dec_flow_counts *counts)
 {
     for (uint32_t i = 1; i < f->graph->n; i++) {
         const struct code_run *run = &f->graph->about[i].run;
-        uint32_t *far = f->nodes[i].visits, *near = f->near[i].visits;
+        uint32_t *far = f->nodes[i].visits, *alone = f->alone[i].visits;
         uint64_t n[2];
         for (unsigned side = 0; side < 2; side++) {
-            n[side] = visits_of(far, side) + visits_of(near, side);
+            n[side] = visits_of(far, side) + visits_of(alone, side);
             count_skipped(f, counts, i, side);
         }
         count_node(counts, run, n[FAST_FALL], n[FAST_TAKEN], run->direct && run->displacement == 0);
         memset(far, 0, 2 * sizeof(*far));
-        memset(near, 0, 2 * sizeof(*near));
+        memset(alone, 0, 2 * sizeof(*alone));
     }
     counts->instructions += f->loose;
     f->loose = 0;

@@ -49,26 +49,17 @@ bool fast_skips(fast_edge at, unsigned *side)
     return (at & 7) == FAST_JUMP || (at & 7) == FAST_PASS;
 }
 
-/* The edge behind a direct branch, opened, of one that was not followed yet. */
-static fast_edge near_edge(struct fast *f, uint32_t node, unsigned side)
-{
-    fast_edge open = (node << 1 | side) << FAST_SHIFT | FAST_OPEN;
-    return look_up(f, f->graph->about[node].world, fast_edge_ip(f->graph, open));
-}
-
-/* Past the nodes on the way that need no trace and push nothing, if they are few: execution need not have been
- * there yet, but an interrupt alone keeps it from it. */
+/* Past the nodes on the way that need no trace and push nothing, if they are few: execution need not have
+ * been there yet, but an interrupt alone keeps it from it. */
 static fast_edge skip(struct fast *f, fast_edge edge)
 {
     unsigned side;
     for (fast_edge at = edge, hops = 0; hops < HOPS; hops++) {
         if (!fast_skips(at, &side))
             return at;
-        uint32_t node = at >> FAST_SHIFT;
-        at = near_edge(f, node, side);
+        at = fast_graph_open(f->graph, at >> FAST_SHIFT, side, f->s.now);
         if (at == FAST_NO_EDGE)
             return edge;
-        f->near[node].to[side] = at;
     }
     return edge;
 }
@@ -85,14 +76,14 @@ static fast_edge open_edge(struct fast *f, fast_edge edge)
     }
     uint32_t node = rest >> 1;
     unsigned side = rest & 1;
-    fast_edge found = near_edge(f, node, side);
+    fast_edge found = fast_graph_open(f->graph, node, side, f->s.now);
     if (found == FAST_NO_EDGE)
         return found;
     f->nodes[node].to[side] = found;
     if (!f->counting)
         return found;
-    f->near[node].to[side] = found;
-    if (f->graph->about[node].run.end != CODE_CALL || side == FAST_TAKEN) /* else it goes to the return stack */
+    if (f->graph->about[node].run.end != CODE_CALL ||
+        side == FAST_TAKEN) /* else it goes to the return stack */
         f->nodes[node].to[side] = skip(f, found);
     return found;
 }
@@ -100,7 +91,7 @@ static fast_edge open_edge(struct fast *f, fast_edge edge)
 /* The near edge of a node as it stands for itself. */
 static inline fast_edge edge_of(const struct fast *f, uint32_t node, unsigned side)
 {
-    fast_edge edge = f->counting ? f->near[node].to[side] : f->nodes[node].to[side];
+    fast_edge edge = fast_graph_near(f->graph, node, side);
     return edge ? edge : (node << 1 | side) << FAST_SHIFT | FAST_OPEN;
 }
 
@@ -198,9 +189,9 @@ static inline void stand_near(struct fast *f, fast_edge *to, const bool trail)
     uint32_t node = open >> FAST_SHIFT >> 1;
     unsigned side = open >> FAST_SHIFT & 1;
     f->s.at = edge_of(f, node, side);
-    if (!trail && (*to == 0 || *to != f->near[node].to[side])) {
+    if (!trail && (*to == 0 || *to != fast_graph_near(f->graph, node, side))) {
         to[2] -= f->delta;
-        f->near[node].visits[side] += f->delta;
+        f->alone[node].visits[side] += f->delta;
     }
 }
 
@@ -210,8 +201,8 @@ static inline fast_edge behind_call(const fast_edge *to, uint64_t at)
     return *to ? *to : (uint32_t)(at >> FAST_SHIFT << 1 | FAST_FALL) << FAST_SHIFT | FAST_OPEN;
 }
 
-/* The loop that all the time goes into. `trail` is known where it is built in. The edge that was taken last is
- * *to: one to the node that it stands in is only a load. */
+/* The loop that all the time goes into. `trail` is known where it is built in. The edge that was taken last
+ * is *to: one to the node that it stands in is only a load. */
 static inline __attribute__((always_inline)) bool follow(struct fast *f, uint64_t bits, const bool trail)
 {
     char *const nodes = (char *)f->nodes;

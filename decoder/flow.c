@@ -162,7 +162,7 @@ int dec_flow_run(const struct dec_flow_options *options, const struct dec_piece 
 {
     struct dec_flow_counts unused = {0};
     pt_runs runs = {0};
-    int rc = pt_runs_join(pieces, npieces, options->snapshot, &runs, err);
+    int rc = pt_runs_join(options, pieces, npieces, &runs, err);
     if (rc == 0)
         rc = walk_all(options, &runs, counts ? counts : &unused, err);
     pt_runs_free(&runs);

@@ -116,6 +116,10 @@ struct dec_flow_counts {
 
 struct dec_flow;
 
+/* Some bytes of a piece were copied, and are not looked at before the end. Called by several threads at once.
+ */
+typedef void dec_forget_fn(void *ctx, const uint8_t *bytes, size_t size);
+
 struct dec_flow_options {
     struct dec_pt_config config;
 
@@ -131,6 +135,10 @@ struct dec_flow_options {
     bool reference; /* libipt's walk alone: slower, the same result */
 
     bool overwritten; /* older bytes were overwritten before the first piece: begin with a gap */
+
+    dec_forget_fn *forget; /* may be NULL */
+
+    void *forget_ctx;
 
     dec_where_fn *where;
 

@@ -1,9 +1,15 @@
 /* Successive buffers of a ring -> unbroken runs. */
 #include "decoder/flow_pieces.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+
+enum {
+    COPY = 1 << 22, /* bytes that are copied at a time */
+    MOST_COPIERS = 16,
+};
 
 static const uint8_t psb[16] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
                                 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82};
@@ -45,27 +51,95 @@ static uint8_t *room_for(size_t size)
     return room;
 }
 
-/* The pieces from `first` to before `end`, each without its first skip[i] bytes, become one run. */
-static int add_run(const struct dec_piece *pieces, const size_t *skip, size_t first, size_t end,
-                   enum dec_gap before, pt_runs *runs)
+/* A run that is being put together of the pieces from `first` to before `end`, each without its first skip[i]
+ * bytes. */
+struct joining {
+    const struct dec_flow_options *options;
+
+    const struct dec_piece *pieces;
+
+    const size_t *skip;
+
+    size_t first, end;
+
+    const struct pt_run *run;
+};
+
+/* The part of it that a thread copies: its bytes from `from` to `to`. */
+struct share {
+    const struct joining *joining;
+
+    size_t from, to;
+
+    pthread_t thread;
+
+    bool started;
+};
+
+static void copy_some(const struct dec_flow_options *options, uint8_t *to, const uint8_t *bytes, size_t size)
 {
+    for (size_t done = 0, n; done < size; done += n) {
+        n = size - done < COPY ? size - done : COPY;
+        memcpy(to + done, bytes + done, n);
+        if (options->forget)
+            options->forget(options->forget_ctx, bytes + done, n);
+    }
+}
+
+static void *copy_share(void *arg)
+{
+    const struct share *share = arg;
+    const struct joining *j = share->joining;
+    size_t at = 0; /* of the piece, in the run */
+    for (size_t i = j->first, size; i < j->end; i++, at += size) {
+        size = j->pieces[i].size - j->skip[i];
+        size_t from = share->from > at ? share->from : at;
+        size_t to = share->to < at + size ? share->to : at + size;
+        if (from < to)
+            copy_some(j->options, j->run->owned + from, j->pieces[i].bytes + j->skip[i] + (from - at),
+                      to - from);
+    }
+    return NULL;
+}
+
+static void copy_all(const struct joining *j)
+{
+    struct share shares[MOST_COPIERS];
+    size_t n = j->run->size / COPY + 1, size = j->run->size;
+    if (n > j->options->threads)
+        n = j->options->threads ? j->options->threads : 1;
+    if (n > MOST_COPIERS)
+        n = MOST_COPIERS;
+    for (size_t i = n; i > 0; i--) { /* the first here, and those for which there is no thread */
+        struct share *share = &shares[i - 1];
+        *share = (struct share){.joining = j, .from = size / n * (i - 1), .to = i == n ? size : size / n * i};
+        share->started = i > 1 && pthread_create(&share->thread, NULL, copy_share, share) == 0;
+        if (!share->started)
+            copy_share(share);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (shares[i].started)
+            pthread_join(shares[i].thread, NULL);
+    }
+}
+
+static int add_run(const struct joining *joining, enum dec_gap before, pt_runs *runs)
+{
+    struct joining j = *joining;
     struct pt_run run = {.before = before};
-    size_t filled = 0;
-    for (size_t i = first; i < end; i++)
-        run.size += pieces[i].size - skip[i];
+    j.run = &run;
+    for (size_t i = j.first; i < j.end; i++)
+        run.size += j.pieces[i].size - j.skip[i];
     if (run.size == 0)
         return 0;
-    if (end - first == 1) {
-        run.bytes = pieces[first].bytes + skip[first];
+    if (j.end - j.first == 1) {
+        run.bytes = j.pieces[j.first].bytes + j.skip[j.first];
         return st_vec_push(runs, run);
     }
     run.bytes = run.owned = room_for(run.size);
     if (!run.owned)
         return -1;
-    for (size_t i = first; i < end; i++) {
-        memcpy(run.owned + filled, pieces[i].bytes + skip[i], pieces[i].size - skip[i]);
-        filled += pieces[i].size - skip[i];
-    }
+    copy_all(&j);
     if (st_vec_push(runs, run) == 0)
         return 0;
     free(run.owned);
@@ -86,23 +160,25 @@ static enum dec_gap seam(const struct dec_piece *pieces, size_t i, bool snapshot
     return piece->offset == last->offset + last->size ? 0 : DEC_GAP_LOST;
 }
 
-int pt_runs_join(const struct dec_piece *pieces, size_t npieces, bool snapshot, pt_runs *runs,
-                 struct st_error *err)
+int pt_runs_join(const struct dec_flow_options *options, const struct dec_piece *pieces, size_t npieces,
+                 pt_runs *runs, struct st_error *err)
 {
     size_t *skip = calloc(npieces + 1, sizeof(*skip));
-    size_t first = 0;
+    struct joining j = {.options = options, .pieces = pieces, .skip = skip};
     enum dec_gap before = 0;
     int rc = skip ? 0 : -1;
     for (size_t i = 1; rc == 0 && i < npieces; i++) {
-        enum dec_gap gap = seam(pieces, i, snapshot, &skip[i]);
+        enum dec_gap gap = seam(pieces, i, options->snapshot, &skip[i]);
         if (!gap)
             continue;
-        rc = add_run(pieces, skip, first, i, before, runs);
+        j.end = i;
+        rc = add_run(&j, before, runs);
         before = gap;
-        first = i;
+        j.first = i;
     }
+    j.end = npieces;
     if (rc == 0 && npieces)
-        rc = add_run(pieces, skip, first, npieces, before, runs);
+        rc = add_run(&j, before, runs);
     free(skip);
     if (rc == 0)
         return 0;

@@ -18,10 +18,10 @@ struct pt_run {
 
 typedef ST_VEC(struct pt_run) pt_runs;
 
-/* Joins what follows on without a break; of snapshots, drops what an earlier one had already. ST_ENOMEM: runs
- * is empty. */
-int pt_runs_join(const struct dec_piece *pieces, size_t npieces, bool snapshot, pt_runs *runs,
-                 struct st_error *err);
+/* Joins what follows on without a break; of snapshots, drops what an earlier one had already. Of the options,
+ * `snapshot`, `threads` and `forget` matter. ST_ENOMEM: runs is empty. */
+int pt_runs_join(const struct dec_flow_options *options, const struct dec_piece *pieces, size_t npieces,
+                 pt_runs *runs, struct st_error *err);
 void pt_runs_free(pt_runs *runs);
 
 /* The first PSB packet at or behind `from` (SDM, Intel PT, "PSB Packet"); size: none. */

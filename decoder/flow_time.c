@@ -70,6 +70,7 @@ static void apply_tsc(const struct flow_times *t, struct time_base *base, const 
 {
     base->tsc = whole_tsc(packet->tsc, base->known ? base->tsc : t->config->reference);
     base->known = true;
+    base->tied = false;
 }
 
 /* Crystal ticks to TSC ticks. */
@@ -86,6 +87,7 @@ static uint64_t ticks(const struct dec_pt_config *config, uint64_t ctc)
 static void apply_tma(const struct flow_times *t, struct time_base *base, const struct pt_packet_tma *packet)
 {
     uint32_t rest = packet->ctc & ((1u << (t->config->mtc_freq & 15)) - 1);
+    base->tied = true;
     base->counts = base->known && t->config->cpuid15_eax && t->config->cpuid15_ebx;
     if (!base->counts)
         return;
@@ -239,9 +241,12 @@ void times_tsc(struct flow_times *t, uint64_t payload)
     set_absolute(t);
 }
 
-void times_tma(struct flow_times *t, uint16_t ctc, uint16_t fc)
+bool times_tma(struct flow_times *t, uint16_t ctc, uint16_t fc)
 {
+    if (!t->base.known || t->base.tied)
+        return false;
     apply_tma(t, &t->base, &(const struct pt_packet_tma){.ctc = ctc, .fc = fc});
+    return true;
 }
 
 void times_mtc(struct flow_times *t, uint8_t ctc)

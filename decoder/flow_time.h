@@ -15,6 +15,8 @@ struct time_base {
 
     bool counts; /* a TMA packet tied the two counters together */
 
+    bool tied; /* the last TSC packet has had its TMA packet */
+
     uint64_t ctc_tsc; /* TSC when the crystal counter stood at ctc */
 
     uint64_t ctc; /* ticks since that, by MTC packets */
@@ -76,7 +78,9 @@ void times_free(struct flow_times *t);
 
 /* Of a follower that reads the packets itself: what stood in them. `packets` and `ahead` are not used. */
 void times_tsc(struct flow_times *t, uint64_t payload);
-void times_tma(struct flow_times *t, uint16_t ctc, uint16_t fc);
+
+/* False: it is damage, there is no TSC packet that it belongs to. */
+bool times_tma(struct flow_times *t, uint16_t ctc, uint16_t fc);
 void times_mtc(struct flow_times *t, uint8_t ctc);
 void times_cbr(struct flow_times *t, uint8_t ratio);
 

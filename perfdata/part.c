@@ -121,6 +121,16 @@ int pd_part_open(int fd, const char *name, struct pd_part **out, struct st_error
     return 0;
 }
 
+void pd_part_forget(const struct pd_part *part, const uint8_t *bytes, uint64_t size)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
+    uintptr_t from = ((uintptr_t)bytes + page) & ~page, to = ((uintptr_t)bytes + size) & ~page;
+
+    /* Of a private mapping of a file that nothing wrote to, this drops what can be read again. */
+    if (part->map && bytes >= part->map && bytes < part->map + part->size && from < to)
+        madvise((void *)from, to - from, MADV_DONTNEED);
+}
+
 void pd_part_close(struct pd_part *part)
 {
     if (!part)

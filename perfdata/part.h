@@ -65,6 +65,9 @@ struct pd_span {
  * copied. */
 int pd_part_open(int fd, const char *name, struct pd_part **part, struct st_error *err);
 
+/* Memory need not hold these bytes of the file any longer; of others, nothing happens. */
+void pd_part_forget(const struct pd_part *part, const uint8_t *bytes, uint64_t size);
+
 void pd_part_close(struct pd_part *part);
 
 /* The span at offset `at`, which is below part->end. ST_EBADFILE with the place: its size field, or the

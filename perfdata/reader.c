@@ -225,6 +225,12 @@ int pd_reader_open(const char *path, struct pd_reader **out, struct st_error *er
     return rc;
 }
 
+void pd_reader_forget(const struct pd_reader *reader, const void *bytes, uint64_t size)
+{
+    for (size_t i = 0; i < reader->parts.n; i++)
+        pd_part_forget(reader->parts.at[i], bytes, size);
+}
+
 void pd_reader_close(struct pd_reader *reader)
 {
     if (!reader)

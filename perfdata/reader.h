@@ -105,6 +105,10 @@ int pd_reader_open(const char *path, struct pd_reader **reader, struct st_error 
  * caller's; `name` is for messages. Directory form needs pd_reader_open. */
 int pd_reader_open_fd(int fd, const char *name, struct pd_reader **reader, struct st_error *err);
 
+/* Bytes that came from the reader are not needed soon: where they are the file's own, memory need not hold
+ * them; they are read again if they are looked at. May be called by several threads. */
+void pd_reader_forget(const struct pd_reader *reader, const void *bytes, uint64_t size);
+
 /* Frees the reader and all that came from it. NULL is allowed. */
 void pd_reader_close(struct pd_reader *reader);
 

@@ -168,7 +168,8 @@ static void each_run(struct bench *b, bool to_vote)
     for (size_t i = 0; i < b->sb->rings.n; i++) {
         const struct dec_ring *ring = &b->sb->rings.at[i];
         pt_runs runs = {0};
-        if (pt_runs_join(ring->pieces.at, ring->pieces.n, b->sb->snapshot, &runs, NULL))
+        struct dec_flow_options options = {.snapshot = b->sb->snapshot};
+        if (pt_runs_join(&options, ring->pieces.at, ring->pieces.n, &runs, NULL))
             die("the rings", "no memory");
         for (size_t j = 0; j < runs.n; j++) {
             struct pt_config config;
