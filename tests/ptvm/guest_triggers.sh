@@ -19,7 +19,7 @@ run_truth() {
     local hook=$1 test try failed
     shift
     for test; do
-        TRUTH_HOOK=$hook timeout 300 "$truth" "$test" >truth.out 2>&1
+        TRUTH_HOOK=$hook timeout 900 "$truth" "$test" >truth.out 2>&1
         grep '^truth: ' truth.out
         mapfile -t failed < <(sed -n 's/^\[  FAILED  \] //p' truth.out | grep -v 'listed below' | sort -u)
         grep -q 'test(s) run\.' truth.out || fail "$test" truth.out

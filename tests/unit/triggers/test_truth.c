@@ -181,6 +181,7 @@ static void run(struct run *r)
     workload_go(&r->work);
     collect(r);
     observer_end(&r->o);
+    spans_sort(&r->w);
     r->spans = calloc(SPANS, sizeof(*r->spans));
     assert_non_null(r->spans);
     r->n = r->row->seen(&r->o, &r->work, r->spans, SPANS);
@@ -198,24 +199,21 @@ static bool counts(const struct run *r, const struct st_stall_record *record)
            (r->row->work != truth_beat || record->start_ktime + MS < r->spans[r->n - 1].end_ns);
 }
 
-/* The record of it that is nearest in time; NULL: none. */
+/* The first record that may be of it; NULL: none. They are in the order of their starts, as the spans of a
+ * thread are. */
 static const struct st_stall_record *told(const struct run *r, const struct truth_span *s, const bool *used,
                                           size_t *at)
 {
-    const struct st_stall_record *best = NULL;
+    uint64_t most = (noise_allowed() ? 20 : 2) * MS;
 
-    for (size_t i = 0; i < r->w.records.n; i++) {
-        const struct st_stall_record *one = &r->w.records.at[i].r;
+    for (*at = 0; *at < r->w.records.n; ++*at) {
+        const struct st_stall_record *one = &r->w.records.at[*at].r;
 
-        if (used[i] || !counts(r, one) || one->tid != (uint32_t)s->tid ||
-            apart(one->start_ktime, s->start_ns) > (noise_allowed() ? 20 : 2) * MS)
-            continue;
-        if (best && apart(best->start_ktime, s->start_ns) <= apart(one->start_ktime, s->start_ns))
-            continue;
-        best = one;
-        *at = i;
+        if (!used[*at] && counts(r, one) && one->tid == (uint32_t)s->tid &&
+            apart(one->start_ktime, s->start_ns) <= most)
+            return one;
     }
-    return best;
+    return NULL;
 }
 
 static void compare_length(struct run *r, const struct truth_span *s, const struct st_stall_record *record)
