@@ -1,9 +1,9 @@
 /* Every kind of trigger beside an independent observer of the same run: what perf's tracepoints and probes
  * show over the threshold is exactly what fires, with the right thread and the right length; the stalls that
  * the workload makes are all among it. Prints a line a kind. TRUTH_COUNT is how many stalls of each workload
- * are over the threshold (13), TRUTH_ALL=1: a kernel that lacks something fails, TRUTH_HOOK: how functions of
- * the kernel are to be seen, TRUTH_NOISE: how many lengths of a row may differ by more. An argument chooses
- * tests: "busy*". */
+ * are over the threshold (13), TRUTH_SCALE makes the stalls longer, TRUTH_ALL=1: a kernel that lacks
+ * something fails, TRUTH_HOOK: how functions of the kernel are to be seen, TRUTH_NOISE: how many lengths of a
+ * row may differ by more. An argument chooses tests: "busy*". */
 #include "spans.h"
 #include "triggers/functions.h"
 #include "truth.h"
@@ -97,6 +97,8 @@ static const struct row rows[] = {
 struct run {
     const struct row *row;
 
+    uint64_t threshold_ns;
+
     struct workload work;
 
     struct watch w;
@@ -152,7 +154,7 @@ static bool is_open(const struct watch *w)
 static void collect(struct run *r)
 {
     uint32_t all = (uint32_t)(r->row->work == truth_broadcast ? truth_count : truth_count + truth_count / 2);
-    uint64_t give_up = workload_now() + 60000 * MS;
+    uint64_t give_up = workload_now() + 120000 * MS;
 
     while (workload_now() < give_up &&
            (r->row->unnoted ? !r->work.shared->note[0] : r->work.shared->stalls < all))
@@ -164,14 +166,30 @@ static void collect(struct run *r)
         assert_int_equal(r->work.shared->stalls, all);
 }
 
-static void run(struct run *r)
+/* The trigger's text, with this program's path and the threshold of TRUTH_SCALE. */
+static void put_trigger(struct run *r, char *text, size_t size)
 {
-    char trigger[512], path[256];
+    char path[256];
     ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    const char *threshold = strstr(r->row->trigger, ">20ms");
 
     assert_true(n > 0);
     path[n] = '\0';
-    snprintf(trigger, sizeof(trigger), r->row->trigger, path);
+    r->threshold_ns = r->row->threshold_ns;
+    if (!threshold || r->row->work == truth_write_twice) { /* the kernel says how long an ACK is delayed */
+        snprintf(text, size, r->row->trigger, path);
+        return;
+    }
+    r->threshold_ns *= (uint64_t)truth_scale;
+    snprintf(text, size, "%.*s>%dms%s", (int)(threshold - r->row->trigger), r->row->trigger, 20 * truth_scale,
+             threshold + 5);
+}
+
+static void run(struct run *r)
+{
+    char trigger[512];
+
+    put_trigger(r, trigger, sizeof(trigger));
     prctl(PR_SET_NAME, TRUTH_NAME); /* the workload has it from its beginning */
     workload_fork(&r->work, r->row->work);
     prctl(PR_SET_NAME, "observer");
@@ -220,7 +238,7 @@ static void compare_length(struct run *r, const struct truth_span *s, const stru
 {
     uint64_t measured = spans_whole(&r->w, record)->measured_ns, differ = apart(measured, took(s));
 
-    if (!r->row->threshold_ns || s->unsure)
+    if (!r->threshold_ns || s->unsure)
         return;
     if (differ > took(s) / 20 + 100000 && r->noise < noise_allowed()) {
         r->noise++;
@@ -235,7 +253,7 @@ static void compare_length(struct run *r, const struct truth_span *s, const stru
 static void show(const struct run *r)
 {
     for (size_t i = 0; i < r->n; i++)
-        if (took(&r->spans[i]) + MS > r->row->threshold_ns)
+        if (took(&r->spans[i]) + MS > r->threshold_ns)
             print_message("observed: thread %d at %ld, %lu%s\n", r->spans[i].tid,
                           (long)(r->spans[i].start_ns - r->work.go_ns) / 1000, took(&r->spans[i]) / 1000,
                           r->spans[i].unsure ? " unsure" : "");
@@ -264,7 +282,7 @@ static void show(const struct run *r)
 static void compare(struct run *r)
 {
     bool *used = calloc(r->w.records.n + 1, sizeof(*used));
-    uint64_t threshold = r->row->threshold_ns, band = threshold ? tolerance(threshold) : 0;
+    uint64_t threshold = r->threshold_ns, band = threshold ? tolerance(threshold) : 0;
     size_t at = 0;
 
     assert_non_null(used);
@@ -299,7 +317,7 @@ static void compare(struct run *r)
  * many of them are over the threshold. */
 static size_t find_noted(const struct run *r)
 {
-    uint64_t threshold = r->row->threshold_ns, band = threshold ? tolerance(threshold) : 0;
+    uint64_t threshold = r->threshold_ns, band = threshold ? tolerance(threshold) : 0;
     size_t over = 0, most = 0;
 
     for (uint32_t i = 0; i < r->work.shared->stalls; i++) {
@@ -373,14 +391,20 @@ static void test_row(void **state)
     free(r.spans);
 }
 
+static int number(const char *name, int otherwise)
+{
+    return getenv(name) ? atoi(getenv(name)) : otherwise;
+}
+
 int main(int argc, char **argv)
 {
     struct CMUnitTest tests[sizeof(rows) / sizeof(rows[0])];
-    const char *count = getenv("TRUTH_COUNT");
 
     if (argc > 1)
         cmocka_set_test_filter(argv[1]); /* "busy*" */
-    truth_count = count ? atoi(count) : truth_count;
+    truth_count = number("TRUTH_COUNT", truth_count);
+    truth_scale = number("TRUTH_SCALE", truth_scale);
+    truth_sockets = number("TRUTH_SOCKETS", truth_sockets);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         tests[i] = (struct CMUnitTest){rows[i].trigger, test_row, NULL, NULL, (void *)&rows[i]};
     return _cmocka_run_group_tests("truth", tests, sizeof(rows) / sizeof(rows[0]), NULL, NULL);

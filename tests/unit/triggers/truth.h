@@ -21,6 +21,8 @@ struct truth_span {
 /* ---- workloads: truth_count stalls that are over the threshold and half as many that are not ---- */
 
 extern int truth_count;
+extern int truth_scale;   /* the stalls are so many times as long */
+extern int truth_sockets; /* that a packet of truth_broadcast() goes to */
 
 void truth_receive(struct workload *w);  /* waits in recvfrom, and sleeps, which is idle */
 void truth_vfork(struct workload *w);    /* the same, but that the stalls are uninterruptible waits */
