@@ -105,4 +105,5 @@ def main():
         sys.exit(f"sample_slowdown: {slower:.2f} % (goal: 2)")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -4,7 +4,7 @@
 source=$1 build=$2
 truth=$build/tests/unit_triggers_truth
 stalltrap=$build/stalltrap
-export TRUTH_ALL=1 TRUTH_NOISE=2 TRUTH_FOLDER=$PTVM_OUT
+export TRUTH_ALL=1 TRUTH_NOISE=2 TRUTH_SCALE=4 TRUTH_SOCKETS=16 TRUTH_FOLDER=$PTVM_OUT
 cd "$PTVM_OUT"
 
 fail() {
@@ -19,7 +19,7 @@ run_truth() {
     local hook=$1 test try failed
     shift
     for test; do
-        TRUTH_HOOK=$hook timeout 300 "$truth" "$test" >truth.out 2>&1
+        TRUTH_HOOK=$hook timeout 900 "$truth" "$test" >truth.out 2>&1
         grep '^truth: ' truth.out
         mapfile -t failed < <(sed -n 's/^\[  FAILED  \] //p' truth.out | grep -v 'listed below' | sort -u)
         grep -q 'test(s) run\.' truth.out || fail "$test" truth.out

@@ -599,6 +599,28 @@ static void take_packets(void)
         compute(1000);
 }
 
+static void *compute_on(void *cpu)
+{
+    stay_on((int)(intptr_t)cpu);
+    for (;;)
+        compute(1000);
+    return NULL;
+}
+
+/* Has a thread on each processor while the disk interrupts them: another process writes to it. */
+static void be_interrupted(void)
+{
+    pthread_t thread;
+
+    if (!fork()) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        write_table();
+    }
+    for (long cpu = 1; cpu < sysconf(_SC_NPROCESSORS_ONLN); cpu++)
+        check(!pthread_create(&thread, NULL, compute_on, (void *)cpu), "pthread_create");
+    compute_on(NULL);
+}
+
 /* In a control group with a quota, or alone. */
 static void compute_for_ever(void)
 {
@@ -640,7 +662,7 @@ static const struct {
     {"fault", fault_pages_in},    {"read", read_blocks},          {"pipe", read_pipe},
     {"full-pipe", fill_pipe},     {"hog", lose_the_cpu},          {"compute", compute_for_ever},
     {"cache", fill_the_cache},    {"sleep", wait_for_time},       {"slow-reader", send_to_slow_reader},
-    {"packets", take_packets},
+    {"packets", take_packets},    {"interrupts", be_interrupted},
 };
 
 int main(int argc, char **argv)

@@ -145,7 +145,7 @@ static void drain(struct observer *o, struct perf_event_mmap_page *page)
             bytes[i] = data[(at + i) % size];
         if (header.type == PERF_RECORD_SAMPLE)
             take(o, bytes);
-        o->lost += header.type == PERF_RECORD_LOST;
+        o->lost += header.type == PERF_RECORD_LOST || header.type == PERF_RECORD_THROTTLE;
         at += header.size;
     }
 }

@@ -263,12 +263,52 @@ static void test_nothing_is_held(void **state)
     }
 }
 
+/* The peer does not read, so its window is shut: what is written lies here until it does. */
+static void fill_the_window(struct workload *w)
+{
+    static char bytes[65536];
+    int pair[2];
+
+    tcp_pair(pair);
+    while (send(pair[0], bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+        ;
+    w->shared->note[0] = 1;
+    while (!w->shared->note[1])
+        workload_sleep_ms(1);
+    while (recv(pair[1], bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+        workload_sleep_ms(1); /* the window opens, and the rest comes */
+}
+
+static void test_never_sent(void **state)
+{
+    const struct st_stall_record *r;
+    struct workload work;
+    struct watch w;
+
+    (void)state;
+    NEEDS_BPF();
+    workload_fork(&work, fill_the_window);
+    watch_start(&w, "socket>20ms,side=unsent", &work.pid, 1, NULL, NULL);
+    workload_go(&work);
+    r = spans_wait_ongoing(&w, work.pid);
+    assert_string_equal(spans_attribute(r, "side"), "unsent");
+    assert_string_equal(spans_attribute(r, "held_by"), "window");
+    assert_true(atol(spans_attribute(r, "bytes")) > 0);
+    work.shared->note[1] = 1;
+    for (int i = 0; i < 500 && !watch_count(&w, work.pid, ST_STALL_COMPLETION, 0); i++)
+        watch_collect(&w, w.records.n + 1, 20);
+    assert_int_equal(watch_count(&w, work.pid, ST_STALL_COMPLETION, ST_STALL_FIRED), 1);
+    watch_stop(&w);
+    workload_wait(&work);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unread),      cmocka_unit_test(test_steady_reader),
         cmocka_unit_test(test_never_read),  cmocka_unit_test(test_never_read_before_it_is_armed),
         cmocka_unit_test(test_delayed_ack), cmocka_unit_test(test_nothing_is_held),
+        cmocka_unit_test(test_never_sent),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,13 +21,15 @@ struct truth_span {
 /* ---- workloads: truth_count stalls that are over the threshold and half as many that are not ---- */
 
 extern int truth_count;
+extern int truth_scale;   /* the stalls are so many times as long */
+extern int truth_sockets; /* that a packet of truth_broadcast() goes to */
 
 void truth_receive(struct workload *w);  /* waits in recvfrom, and sleeps, which is idle */
 void truth_vfork(struct workload *w);    /* the same, but that the stalls are uninterruptible waits */
 void truth_lose_cpu(struct workload *w); /* while it computes */
 void truth_wake(struct workload *w);     /* is woken when another has the CPU */
 void truth_loop(struct workload *w);     /* event loops */
-void truth_beat(struct workload *w);     /* getppid, and truth_called(1), is the heartbeat */
+void truth_beat(struct workload *w);     /* getpgid, and truth_called(1), is the heartbeat */
 void truth_call(struct workload *w);     /* truth_slow() */
 void truth_hit(struct workload *w);      /* truth_called(), st_test:beat, getpriority, all with the length */
 void truth_read_late(struct workload *w);

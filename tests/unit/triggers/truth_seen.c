@@ -288,7 +288,7 @@ size_t truth_priorities(const struct observer *o, const struct workload *w, stru
 
 void truth_observe_beats(struct observer *o)
 {
-    observer_add(o, "raw_syscalls/sys_enter", "id==110&&" OURS, 0); /* getppid */
+    observer_add(o, "raw_syscalls/sys_enter", "id==121&&" OURS, 0); /* getpgid */
 }
 
 size_t truth_quiet(const struct observer *o, const struct workload *w, struct truth_span *out, size_t room)

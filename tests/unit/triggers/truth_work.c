@@ -22,7 +22,7 @@
 #define THREADS 3
 #define MS      1000000ull
 
-int truth_count = 13;
+int truth_count = 13, truth_scale = 1, truth_sockets = 160;
 
 static void must(bool good)
 {
@@ -32,11 +32,21 @@ static void must(bool good)
 
 /* The lengths in ms: two that are over the threshold, then one that is not. Some last so long that they are
  * told while they go on. */
-static int length(int i)
+static int plain_length(int i)
 {
     if (i % 3 == 2)
         return TRUTH_BELOW - i % 5 * 2;
     return i % 13 == 6 ? 75 : TRUTH_ABOVE + i % 7 * 2;
+}
+
+static int length(int i)
+{
+    return plain_length(i) * truth_scale;
+}
+
+static bool is_long(int i)
+{
+    return plain_length(i) >= TRUTH_ABOVE;
 }
 
 static int stalls(void)
@@ -150,7 +160,7 @@ static void wait_for_child(struct workload *w, int i, void *own)
     }
     workload_end(w, start);
     must(child > 0 && waitpid(child, NULL, 0) == child);
-    receive_for(*(int *)own, TRUTH_ABOVE); /* another state */
+    receive_for(*(int *)own, TRUTH_ABOVE * truth_scale); /* another state */
 }
 
 void truth_vfork(struct workload *w)
@@ -271,7 +281,7 @@ void truth_loop(struct workload *w)
 
 static void beat_once(void)
 {
-    syscall(SYS_getppid);
+    syscall(SYS_getpgid, 0);
     truth_called(1);
 }
 
@@ -338,10 +348,10 @@ static void hit_once(struct workload *w, int i, void *own)
     uint64_t start = workload_now();
 
     (void)own;
-    if (length(i) >= TRUTH_ABOVE)
-        truth_hit_above(length(i));
+    if (is_long(i))
+        truth_hit_above(plain_length(i));
     else
-        hit(length(i));
+        hit(plain_length(i));
     workload_end(w, start);
 }
 
@@ -408,7 +418,7 @@ void truth_read_late(struct workload *w)
  * that: 40 ms. Or one write, which goes at once. */
 static void write_twice(struct workload *w, int i, void *own)
 {
-    bool two = length(i) >= TRUTH_ABOVE;
+    bool two = is_long(i);
     uint64_t start = workload_now();
     int *pair = own;
 
@@ -429,7 +439,7 @@ void truth_write_twice(struct workload *w)
 
 /* ---- handlers ---- */
 
-enum { SOCKETS = 160, FILTER = 4000 };
+enum { FILTER = 4000 };
 
 struct crowd {
     struct sockaddr_in all, one;
@@ -459,7 +469,7 @@ static void *open_crowd(void)
 
     must(c);
     c->all.sin_family = AF_INET;
-    for (int i = 0; i < SOCKETS; i++) {
+    for (int i = 0; i < truth_sockets; i++) {
         int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
         must(!setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) &&
@@ -478,7 +488,7 @@ static void send_packet(struct workload *w, int i, void *own)
 {
     uint64_t start = workload_now();
     struct crowd *c = own;
-    bool many = length(i) >= TRUTH_ABOVE;
+    bool many = is_long(i);
 
     must(sendto(c->from, "x", 1, 0, (void *)(many ? &c->all : &c->one), sizeof(c->one)) == 1);
     if (many)
