@@ -174,6 +174,8 @@ static enum dec_role fiber_role(const char *name)
         return DEC_ROLE_FIBER_STARTER;
     if (!strcmp(name, "caml_perform") || !strcmp(name, "caml_reperform"))
         return DEC_ROLE_FIBER_PERFORMER;
+    if (!strcmp(name, "caml_c_call"))
+        return DEC_ROLE_FIBER_REFUSER;
     return strcmp(name, "caml_resume") ? DEC_ROLE_PLAIN : DEC_ROLE_FIBER_RESUMER;
 }
 

@@ -14,21 +14,28 @@ static size_t fiber_base(const struct dec_stack *s)
     return 0;
 }
 
-/* Frames that were put back are an island, which unwinding parks; those of a new fiber are parked here. */
 static int leave_fiber(struct dec_stack *s, size_t base)
 {
-    if (s->frames.at[base].kind != FRAME_BASE && stk_park_frames(s, base))
+    return stk_park_frames(s, base) || stk_unwind(s, base, false) ? -1 : 0;
+}
+
+/* The segment began on the fiber: what is around it is not known. */
+static int leave_first_fiber(struct dec_stack *s, const struct dec_function *handler)
+{
+    if (leave_fiber(s, 0))
         return -1;
-    return stk_unwind(s, base, true);
+    return stk_island(s, handler->start, TDB_CALL_NO_CALL, false);
 }
 
 int stk_perform(struct dec_stack *s, const struct dec_function *handler)
 {
     size_t base = fiber_base(s);
 
-    if (!base)
+    if (handler->role == DEC_ROLE_FIBER_REFUSER)
         return stk_tail(s, handler);
     s->counts.switches++;
+    if (!base)
+        return leave_first_fiber(s, handler);
     return leave_fiber(s, base) || stk_tail(s, handler) ? -1 : 0;
 }
 

@@ -220,6 +220,10 @@ static int return_from_base(struct dec_stack *s, uint64_t address, const struct 
         done = stk_unpark(s, address);
         if (done)
             return done < 0 ? -1 : 0;
+        if (function->role == DEC_ROLE_FIBER_STARTER && s->frames.n > 1) {
+            stk_pop(s, 0); /* the fiber is over */
+            return 0;
+        }
     }
     if (i < 0)
         return stk_base_returned(s, function);
