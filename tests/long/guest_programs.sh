@@ -35,6 +35,7 @@ real sqlite3 sqlite3 :memory: 'CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 2)
 real python3 /usr/bin/python3 -I -S -c 'print(sum(i * i for i in range(100)))'
 real gcc gcc -O1 -c -o "$work/small.o" "$work/small.c"
 [ ! -x "$workloads/goroutines" ] || real goroutines "$workloads/goroutines"
+keep_vdso "$PTVM_OUT" # before a 32-bit one is there, too
 
 for program in thunks recursion func_pointers tail_calls setjmp_longjmp signals nested_signals exceptions threads ifunc nest coroutine fibers \
     code32 segv dlopen_close plt_lazy plt_now fork_exec vfork_exec; do
@@ -45,4 +46,3 @@ for program in thunks recursion func_pointers tail_calls setjmp_longjmp signals 
         record "$name" $expected -m,2M -e "$pt/$variant/u" -- "$workloads/$program"
     done
 done
-keep_vdso "$PTVM_OUT"
