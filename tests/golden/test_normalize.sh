@@ -90,6 +90,7 @@ names 1 found+0x0 [x.so+0x2000]+0x0
 names 0 [unknown] -
 names 1 found+0x0 -
 names 0 'ns::f(int, char const*) const+0x0' ns::f+0x0
+names 0 'void java.lang.Thread.sleep+0x0' 'void java.lang.Thread.sleep(long)+0x0'
 names 1 'ns::f(int)+0x0' ns::g+0x0
 
 kind() { # STATUS PERF-KIND OUR-KIND
