@@ -167,8 +167,20 @@ static bool ends_with(const char *name, const char *end)
     return n >= m && !strcmp(name + n - m, end);
 }
 
-/* Thunks: arch/x86/lib/retpoline.S of the kernel, gcc's and clang's -mretpoline. Unwinders: glibc, libgcc, libunwind,
- * OCaml's runtime. */
+/* OCaml 5: runtime/amd64.S. */
+static enum dec_role fiber_role(const char *name)
+{
+    if (!strcmp(name, "caml_runstack"))
+        return DEC_ROLE_FIBER_STARTER;
+    if (!strcmp(name, "caml_perform") || !strcmp(name, "caml_reperform"))
+        return DEC_ROLE_FIBER_PERFORMER;
+    if (!strcmp(name, "caml_c_call"))
+        return DEC_ROLE_FIBER_REFUSER;
+    return strcmp(name, "caml_resume") ? DEC_ROLE_PLAIN : DEC_ROLE_FIBER_RESUMER;
+}
+
+/* Thunks: arch/x86/lib/retpoline.S of the kernel, gcc's and clang's -mretpoline. Unwinders: glibc, libgcc,
+ * libunwind, OCaml's runtime. */
 enum dec_role dec_role_of(const char *name, bool kernel)
 {
     static const char *const unwinders[] = {"longjmp",
@@ -197,6 +209,8 @@ enum dec_role dec_role_of(const char *name, bool kernel)
         return DEC_ROLE_SCHEDULER;
     if (!kernel && !strcmp(name, "_Unwind_Resume"))
         return DEC_ROLE_RESUMER;
+    if (!kernel && fiber_role(name) != DEC_ROLE_PLAIN)
+        return fiber_role(name);
     if (!kernel && in_list(name, unwinders))
         return DEC_ROLE_UNWINDER;
     return DEC_ROLE_PLAIN;

@@ -25,6 +25,10 @@ enum dec_role {
     DEC_ROLE_SCHEDULER, /* the kernel's __schedule: where a thread comes back to after it was off its CPU */
     DEC_ROLE_UNWINDER,  /* leaves for one of its callers, at whatever place there (longjmp) */
     DEC_ROLE_RESUMER, /* likewise, but not for the one that called it (_Unwind_Resume): that has cleaned up */
+    DEC_ROLE_FIBER_STARTER,   /* OCaml's caml_runstack: calls what runs on a stack of its own, a fiber */
+    DEC_ROLE_FIBER_PERFORMER, /* caml_perform: leaves a fiber by a jump to what handles the effect */
+    DEC_ROLE_FIBER_REFUSER,   /* caml_c_call: where caml_perform jumps to if nothing handles the effect */
+    DEC_ROLE_FIBER_RESUMER,   /* caml_resume: jumps to what then returns into a fiber that was left */
 };
 
 /* A function, as the rules see it. Lives as long as the stack builder. */

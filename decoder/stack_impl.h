@@ -47,6 +47,8 @@ struct frame {
     uint32_t row; /* handle */
 
     uint8_t kind;
+
+    bool resumes; /* it leaves for a stack that was parked */
 };
 
 /* A call of the current segment. Handles: an index into rows, or ROW_INSERTED | an index into inserted. */
@@ -197,6 +199,9 @@ int stk_park(struct dec_stack *s, size_t from);
 /* If a parked stack goes on at `address`: puts its frames back. 1: done, 0: none, -1: no memory. */
 int stk_unpark(struct dec_stack *s, uint64_t address);
 
+/* Parks the frames from index `from` on, which are one stack. 0 or -1. */
+int stk_park_frames(struct dec_stack *s, size_t from);
+
 /* A jump leads behind the call that frame `from` came from, which only a switch to another stack does: parks
  * the stack that began in that frame or above it. 0 or -1. */
 int stk_park_jumped(struct dec_stack *s, size_t from);
@@ -206,6 +211,21 @@ int stk_park_jumped(struct dec_stack *s, size_t from);
 int stk_unpark_function(struct dec_stack *s, size_t keep, const struct dec_function *function);
 
 void stk_drop_parked(struct dec_stack *s);
+
+/* ---- stack_effects.c ---- */
+
+/* The top frame performs an effect: it leaves its fiber for `handler`. 0 or -1. */
+int stk_perform(struct dec_stack *s, const struct dec_function *handler);
+
+/* The top frame goes on with a fiber: first with `closure`, on the fiber's stack. 0 or -1. */
+int stk_continue(struct dec_stack *s, const struct dec_function *closure);
+
+/* If the top frame goes on with a parked stack: puts that one back which goes on at `address`, or has a frame
+ * of `function` (NULL: any may have). 1: done, 0: not, -1: no memory. */
+int stk_resumed(struct dec_stack *s, uint64_t address, const struct dec_function *function);
+
+/* If a fiber ends in `function`, which started it: drops its frames. 1: done, 0: not, -1: no memory. */
+int stk_fiber_ended(struct dec_stack *s, const struct dec_function *function);
 
 /* ---- stack_segment.c ---- */
 

@@ -58,6 +58,11 @@ int stk_park(struct dec_stack *s, size_t from)
     return 0;
 }
 
+int stk_park_frames(struct dec_stack *s, size_t from)
+{
+    return park_one(s, from, s->frames.n);
+}
+
 int stk_park_jumped(struct dec_stack *s, size_t from)
 {
     size_t end = from + 1;

@@ -195,6 +195,11 @@ static int stray(struct dec_stack *s, uint64_t address, const struct dec_functio
         return done < 0 ? -1 : 0;
     if (function->family == stk_top(s)->function->family)
         return 0;
+    done = stk_resumed(s, address, function);
+    if (!done)
+        done = stk_fiber_ended(s, function);
+    if (done)
+        return done < 0 ? -1 : 0;
     /* An exception's landing pad, longjmp: the function is a caller of this one. */
     i = stk_find_function(s, s->frames.n - 1, function);
     if (i >= 0)
@@ -215,6 +220,10 @@ static int return_from_base(struct dec_stack *s, uint64_t address, const struct 
         done = stk_unpark(s, address);
         if (done)
             return done < 0 ? -1 : 0;
+        if (function->role == DEC_ROLE_FIBER_STARTER && s->frames.n > 1) {
+            stk_pop(s, 0); /* the fiber is over */
+            return 0;
+        }
     }
     if (i < 0)
         return stk_base_returned(s, function);
@@ -262,7 +271,7 @@ int stk_return(struct dec_stack *s, const struct dec_event *e)
         stk_pop(s, 0);
         return 0;
     }
-    done = unwinding(s) ? land(s, e->to) : 0;
+    done = unwinding(s) ? land(s, e->to) : stk_resumed(s, e->to, NULL);
     if (done)
         return done < 0 ? -1 : 0;
     i = stk_find_return(s, e->to);
@@ -291,6 +300,18 @@ static int jump_far_off(struct dec_stack *s, const struct dec_event *e, const st
     return unwinding(s) ? unwind_past_base(s, function) : 0;
 }
 
+static int jump_to_entry(struct dec_stack *s, const struct dec_function *function)
+{
+    switch (stk_top(s)->function->role) {
+    case DEC_ROLE_FIBER_PERFORMER:
+        return stk_perform(s, function);
+    case DEC_ROLE_FIBER_RESUMER:
+        return stk_continue(s, function);
+    default:
+        return stk_tail(s, function);
+    }
+}
+
 int stk_jump(struct dec_stack *s, const struct dec_event *e)
 {
     const struct dec_function *function;
@@ -307,6 +328,6 @@ int stk_jump(struct dec_stack *s, const struct dec_event *e)
     if (function->family == top->function->family || function->role == DEC_ROLE_RETURN_THUNK)
         return 0;
     if (is_entry(function, e->to) && !((e->flags & DEC_INDIRECT) && lands_in_part(s, function)))
-        return stk_tail(s, function);
+        return jump_to_entry(s, function);
     return e->flags & DEC_INDIRECT ? jump_far_off(s, e, function) : 0;
 }

@@ -1,6 +1,7 @@
 /* Code from memory as an ELF file (elf(5)): addresses are file offsets, as in a shared object without gaps.
  */
 #include "recorder/code_elf.h"
+#include "recorder/jitdump.h"
 #include "recorder/perf_map.h"
 #include "recorder/proc_maps.h"
 
@@ -152,7 +153,9 @@ int rec_code_elf_write(int fd, pid_t pid, int memory, uint64_t start, uint64_t e
                               .sh_addralign = 1,
                               .sh_size = sizeof(section_names)},
     };
-    int rc = rec_perf_map_read(&map, pid, start, end) ? st_nomem(err, "names of code") : 0;
+    int rc = rec_perf_map_read(&map, pid, start, end) || rec_jitdump_read(&map, pid, start, end)
+                 ? st_nomem(err, "names of code")
+                 : 0;
 
     sections[SECTION_TEXT].sh_addr = sections[SECTION_TEXT].sh_offset = REC_CODE_ELF_TEXT;
     sections[SECTION_TEXT].sh_size = end - start;

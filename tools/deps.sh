@@ -6,7 +6,7 @@ set -eu
 build="gcc g++ clang llvm bpftool cmake ninja-build pkg-config libipt-dev libbpf-dev libelf-dev libdw-dev libsqlite3-dev
 libzydis-dev libncurses-dev libzstd-dev libcmocka-dev libiberty-dev uthash-dev libseccomp-dev zlib1g-dev libmicrohttpd-dev"
 demo="linux-perf procps util-linux"
-test="$demo nginx-light haproxy libboost-context-dev golang-go zstd libclang-rt-14-dev clang-format iperf3 iproute2 socat bpftrace tmux sqlite3 python3 git strace
+test="$demo nginx-light haproxy libboost-context-dev golang-go ocaml-nox zstd libclang-rt-14-dev clang-format iperf3 iproute2 socat bpftrace tmux sqlite3 python3 git strace
 man-db jq curl time chromium python3-protobuf libdevel-nytprof-perl postgresql python3-pyside2.qtsql"
 
 # Where node comes from elsewhere it has npm with it, and Debian's would not go with it.

@@ -5,10 +5,10 @@
 #        calls.sh command COMMAND...
 set -u
 . "$SOURCE/tests/cli/lib.sh"
+. "$SOURCE/tests/golden/known_tree.sh"
 kind=$1
 shift
 name= own=()
-declare -A own_functions=([fibers]='main|fibers::.*' [exceptions]='main|frames::.*')
 if [ "$kind" = workload ]; then
     name=$1 expected=$2
     shift 2
@@ -38,18 +38,4 @@ gaps=$(sql x.1.db "SELECT reason, detail, start_ns, end_ns FROM gaps")
 [ -z "$gaps" ] || fail "everything was recorded, yet there are gaps: $gaps"
 [ -n "$name" ] || exit 0
 
-{
-    echo "CREATE TEMP TABLE own(function PRIMARY KEY); CREATE TEMP TABLE own_module(module PRIMARY KEY);"
-    # What they are linked with statically is not their own.
-    "$known_trees/own_functions.sh" "${own[@]/#/$programs/}" | grep -xE "${own_functions[$name]-.*}" | sed "s/.*/INSERT INTO own VALUES('&');/"
-    printf "INSERT INTO own_module VALUES('%s');\n" "${own[@]}"
-    cat "$SOURCE/tests/golden/tree.sql"
-} >tree.sql
-sqlite3 -readonly x.1.db <tree.sql >found.tree || fail "no tree"
-if [ -e "$known_trees/$name.calls" ]; then # several stacks in one thread: the order of the calls is known
-    "$programs/treecheck" flat found.tree >found.calls
-    diff -u "$known_trees/$name.calls" found.calls || fail "the calls are not the known ones"
-    "$programs/treecheck" --tails sibling compare "$known_trees/$name.nested" found.tree || fail "the tree is not the known one" found.tree
-else
-    "$programs/treecheck" --tails sibling compare "$known_trees/$name.tree" found.tree || fail "the tree is not the known one" found.tree
-fi
+known_tree x.1.db "$name" "${own[@]}"

@@ -46,7 +46,7 @@ Names:
       the symbol before it ("_init+0x40"), or not at all. Where we say "NAME@plt+0x0" it may say any of these (and where
       the lazy part of an entry begins, "NAME@plt+0x6", likewise).
   N3  "[FILE+0xOFFSET]", code without a symbol, is unknown to perf, or "_init+0xOFFSET" (the head of the PLT).
-  N4  perf's C++ names have parameters or not, as the symbol's demangling goes; ours have none. Parameters are left out.
+  N4  perf's C++ names have parameters or not, as the symbol's demangling goes; ours have none, but those of a JIT compiler are what it says. Parameters are left out.
   N5  Where KALLSYMS has several names for one address, each of them may stand for the others.
 Database (its rows, in the order of their ids, are walked as one tree a thread; a row begins with `call FUNCTION` and
 ends with `return FUNCTION`; perf's `return FUNCTION` names the function whose call it ends, not the one that holds the
@@ -101,10 +101,14 @@ class BadInput(Exception):
     """An input that is not what it should be."""
 
 
+def without_parameters(name):
+    """N4"""
+    return re.sub(r"\(.*\)( const)?( \[clone [^]]*\])*$", "", name) or name
+
+
 def plain_name(name):
     """N1, N4"""
-    name = re.sub(r"@@?(?!plt$)[A-Za-z_][\w.]*$", "", name)
-    return re.sub(r"\(.*\)( const)?( \[clone [^]]*\])*$", "", name) or name
+    return without_parameters(re.sub(r"@@?(?!plt$)[A-Za-z_][\w.]*$", "", name))
 
 
 def perf_place(text):
@@ -162,7 +166,7 @@ def read_perf(path, gaps=False):
 def dump_place(text):
     """(name, offset) of a dump's symbol"""
     name, plus, offset = text.rpartition("+0x")
-    return (name, int(offset, 16)) if plus else UNKNOWN
+    return (without_parameters(name), int(offset, 16)) if plus else UNKNOWN
 
 
 def dump_branch(thread, source, target, kind, symbol):

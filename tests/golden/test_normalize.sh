@@ -90,6 +90,7 @@ names 1 found+0x0 [x.so+0x2000]+0x0
 names 0 [unknown] -
 names 1 found+0x0 -
 names 0 'ns::f(int, char const*) const+0x0' ns::f+0x0
+names 0 'void java.lang.Thread.sleep+0x0' 'void java.lang.Thread.sleep(long)+0x0'
 names 1 'ns::f(int)+0x0' ns::g+0x0
 
 kind() { # STATUS PERF-KIND OUR-KIND
@@ -261,7 +262,7 @@ check 0 "R4: a return out of a call that was not seen"
 # The call at 1000 is of 5 bytes, as the first thread's return tells; the second one's return is behind a call at 1008.
 perf_is eval 'plain_perf; tid=9; p call 1000 a+0x10 2000 b+0x0; p return 3010 c+0x10 100d a+0x1d'
 rows_are '1 NULL 0 a 0' '2 1 1 b 0'
-sqlite3 t.db "INSERT INTO thread VALUES(2, 1, 9, 'y', 0, NULL); INSERT INTO call VALUES(11, 2, 1, NULL, 0, 11, 100, 0, 0), (12, 2, 2, 11, 1, 12, 100, 0, 2)"
+sqlite3 t.db "INSERT INTO thread VALUES(2, 1, 9, 'y', 0, NULL); INSERT INTO call (id, thread_id, symbol_id, parent_id, depth, start_ns, duration_ns, self_ns, flags) VALUES(11, 2, 1, NULL, 0, 11, 100, 0, 0), (12, 2, 2, 11, 1, 12, 100, 0, 2)"
 check 0 "R4: a return goes back right behind its call"
 k=ffffffff810000
 perf_is eval 'p call ${k}00 s+0x10 ${k}80 __switch_to_asm+0x0; p "tr strt" 0 "[unknown]" ${k}a0 f+0x0; p return ${k}a8 f+0x8 ${k}0d s+0x1d'

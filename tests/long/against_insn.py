@@ -2,7 +2,7 @@
 """Compares what `decode` finds in a recording with libipt's instruction decoder on its bare trace: the taken branches and the counts,
 of user code, each ring for itself.
 
-usage: against_insn.py STALLTRAP INSN_WALK RECORDING [32|64]
+usage: against_insn.py STALLTRAP INSN_WALK RECORDING [32|64 [VDSO BUILDID-DIR]]    (of a recording made elsewhere)
 
 For recordings without loss, of one process that does not execute another program, not of the kernel. Exit 0: the same; 1: not.
 """
@@ -52,11 +52,12 @@ def vdso_of_this_machine():
     return ctypes.string_at(first, last - first)
 
 
-def write_list(images, folder):
+def write_list(images, folder, vdso):
     """images.list, of the images that can be read"""
-    vdso = os.path.join(folder, "vdso")
-    with open(vdso, "wb") as out:
-        out.write(vdso_of_this_machine())
+    if not vdso:
+        vdso = os.path.join(folder, "vdso")
+        with open(vdso, "wb") as out:
+            out.write(vdso_of_this_machine())
     path = os.path.join(folder, "images.list")
     with open(path, "w", encoding="utf-8") as out:
         for name, offset, size, address in images:
@@ -67,10 +68,10 @@ def write_list(images, folder):
     return path
 
 
-def ours(stalltrap, recording):
+def ours(stalltrap, recording, options):
     """{(tid, cpu): ["from to"]} of the branches with both ends; counts"""
     rings = collections.defaultdict(list)
-    dump = subprocess.run([stalltrap, "decode", "--dump", "branches", recording], capture_output=True, text=True, check=True)
+    dump = subprocess.run([stalltrap, "decode", *options, "--dump", "branches", recording], capture_output=True, text=True, check=True)
     for line in dump.stdout.splitlines():
         _, tid, cpu, source, target, kind, _ = line.split(" ", 6)
         if kind == "gap":
@@ -78,19 +79,20 @@ def ours(stalltrap, recording):
         if not kind.startswith("tr-") and source != "0" and target != "0":
             rings[int(tid), -1].append(f"{source} {target}")
             rings[-1, int(cpu)].append(f"{source} {target}")
-    stats = subprocess.run([stalltrap, "decode", "--stats", recording], capture_output=True, text=True, check=True)
+    stats = subprocess.run([stalltrap, "decode", *options, "--stats", recording], capture_output=True, text=True, check=True)
     return rings, json.loads(stats.stdout)
 
 
 def main():
-    stalltrap, walk, recording, *bits = sys.argv[1:]
+    stalltrap, walk, recording, *rest = sys.argv[1:]
+    bits, elsewhere = rest[:1], rest[1:]
     path = os.path.join(recording, "data") if os.path.isdir(recording) else recording
     with open(path, "rb") as source:
         traces, images = trace_and_images(source.read())
-    found, stats = ours(stalltrap, recording)
+    found, stats = ours(stalltrap, recording, ["--buildid-dir", elsewhere[1]] if elsewhere else [])
     total, branches, bad = collections.Counter(), 0, 0
     with tempfile.TemporaryDirectory() as folder:
-        image_list = write_list(images, folder)
+        image_list = write_list(images, folder, elsewhere and elsewhere[0])
         for ring, trace in sorted(traces.items()):
             file = os.path.join(folder, "trace")
             with open(file, "wb") as out:

@@ -26,6 +26,13 @@ static void names_of_user_code_with_a_role(void **state)
         {"__schedule", DEC_ROLE_PLAIN},
         {"__x86_return_thunk", DEC_ROLE_RETURN_THUNK},
         {"srso_return_thunk", DEC_ROLE_PLAIN},
+        {"caml_raise_exn", DEC_ROLE_UNWINDER},
+        {"caml_runstack", DEC_ROLE_FIBER_STARTER},
+        {"caml_perform", DEC_ROLE_FIBER_PERFORMER},
+        {"caml_reperform", DEC_ROLE_FIBER_PERFORMER},
+        {"caml_resume", DEC_ROLE_FIBER_RESUMER},
+        {"caml_c_call", DEC_ROLE_FIBER_REFUSER},
+        {"caml_call_gc", DEC_ROLE_PLAIN},
         {"main", DEC_ROLE_PLAIN},
     };
 

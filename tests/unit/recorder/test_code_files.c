@@ -1,6 +1,7 @@
 /* Copies of code that nobody finds by its mapping's name. */
 #include "recorder/code_elf.h"
 #include "recorder/code_files.h"
+#include "recorder/jitdump.h"
 #include "recorder/perf_map.h"
 
 #include <elf.h>
@@ -93,6 +94,101 @@ static void a_map_that_is_a_link_is_not_followed(void **state)
     assert_int_equal(rec_perf_map_read(&map, getpid(), 0, UINT64_MAX), 0);
     assert_int_equal(map.symbols.n, 0);
     rec_perf_map_free(&map);
+}
+
+struct dump_code {
+    uint32_t kind; /* 0: made, 1: moved, others are passed over */
+
+    uint64_t from, address, size, index;
+
+    const char *name;
+};
+
+static void put_code(FILE *out, const struct dump_code *c)
+{
+    size_t length = c->kind == 0 ? strlen(c->name) + 1 : 0;
+    uint32_t head[] = {c->kind, (uint32_t)((c->kind == 1 ? 64 : 56) + length), 0, 0, 1, 1};
+    uint64_t body[] = {c->address, c->from, c->address, c->size, c->index};
+
+    fwrite(head, sizeof(head), 1, out);
+    if (c->kind == 1)
+        fwrite(body, sizeof(body), 1, out);
+    else
+        fwrite((uint64_t[]){c->address, c->address, c->size, c->index}, 32, 1, out);
+    fwrite(c->name, length, 1, out);
+}
+
+/* A dump of these codes, mapped as a compiler does; the names of [p->at, p->at + 4096), "" where it is
+ * refused. */
+static struct rec_perf_map read_dump(const struct place *p, const struct dump_code *codes, size_t n,
+                                     size_t cut)
+{
+    const uint32_t header[10] = {0x4A695444, 1, 40, 62, 0, (uint32_t)getpid()};
+    struct rec_perf_map map = {0};
+    char path[128];
+    void *mapped;
+    FILE *out;
+
+    snprintf(path, sizeof(path), "%s/jit-%d.dump", p->folder, getpid());
+    out = fopen(path, "w+");
+    assert_non_null(out);
+    fwrite(header, sizeof(header), 1, out);
+    for (size_t i = 0; i < n; i++)
+        put_code(out, &codes[i]);
+    fflush(out);
+    assert_int_equal(ftruncate(fileno(out), ftello(out) - (off_t)cut), 0);
+    mapped = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(out), 0);
+    assert_true(mapped != MAP_FAILED);
+    fclose(out);
+    assert_int_equal(rec_jitdump_read(&map, getpid(), p->at, p->at + 4096), 0);
+    munmap(mapped, 4096);
+    unlink(path);
+    return map;
+}
+
+static void assert_symbol(const struct rec_perf_map *map, size_t i, const char *name, uint64_t start,
+                          uint64_t size)
+{
+    assert_true(i < map->symbols.n);
+    assert_string_equal(map->names.at + map->symbols.at[i].name, name);
+    assert_int_equal(map->symbols.at[i].start, start);
+    assert_int_equal(map->symbols.at[i].size, size);
+}
+
+static void names_of_a_jitdump(void **state)
+{
+    struct place *p = *state;
+    const struct dump_code codes[] = {
+        {0, 0, p->at + 64, 32, 1, "first"},
+        {0, 0, p->at + 128, 64, 2, "moved"},
+        {3, 0, 0, 0, 0, ""},
+        {0, 0, p->at + 80, 16, 3, "in its place"},
+        {1, p->at + 128, p->at + 256, 64, 2, ""},
+        {0, 0, p->at + 128, 8, 4, "where moved was"},
+        {0, 0, p->at + 8192, 8, 5, "elsewhere"},
+        {0, 0, p->at + 4090, 64, 6, "over the end"},
+    };
+    struct rec_perf_map map = read_dump(p, codes, sizeof(codes) / sizeof(codes[0]), 0);
+
+    assert_int_equal(map.symbols.n, 3);
+    assert_symbol(&map, 0, "in its place", p->at + 80, 16);
+    assert_symbol(&map, 1, "where moved was", p->at + 128, 8);
+    assert_symbol(&map, 2, "moved", p->at + 256, 64);
+    rec_perf_map_free(&map);
+}
+
+/* The compiler writes on while it is read. */
+static void a_jitdump_that_is_cut_anywhere(void **state)
+{
+    struct place *p = *state;
+    const struct dump_code codes[] = {{0, 0, p->at, 8, 1, "one"}, {0, 0, p->at + 8, 8, 2, "two"}};
+
+    for (size_t cut = 1; cut <= 160; cut++) {
+        struct rec_perf_map map = read_dump(p, codes, 2, cut);
+
+        assert_int_equal(map.symbols.n, cut <= 60 ? 1 : 0);
+        rec_perf_map_free(&map);
+    }
 }
 
 static void memory_as_an_elf_file(void **state)
@@ -230,6 +326,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(names_of_a_jit_compiler, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_map_that_is_a_link_is_not_followed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(names_of_a_jitdump, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_jitdump_that_is_cut_anywhere, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_as_an_elf_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_nobody_finds_is_copied, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_process_that_is_gone_needs_nothing, set_up, tear_down),

@@ -55,7 +55,7 @@ OWN void raise_nested(void)
 
 OWN void raise_itself(void)
 {
-    raise(SIGWINCH);
+    raise(SIGURG);
     WORK();
 }
 
@@ -69,7 +69,7 @@ int main(void)
 {
     install(SIGUSR1, on_outer, 0);
     install(SIGUSR2, on_inner, 0);
-    install(SIGWINCH, on_itself, SA_NODEFER);
+    install(SIGURG, on_itself, SA_NODEFER);
     install(SIGHUP, on_deferred, 0);
     raise_nested();
     raise_itself();
