@@ -261,7 +261,7 @@ check 0 "R4: a return out of a call that was not seen"
 # The call at 1000 is of 5 bytes, as the first thread's return tells; the second one's return is behind a call at 1008.
 perf_is eval 'plain_perf; tid=9; p call 1000 a+0x10 2000 b+0x0; p return 3010 c+0x10 100d a+0x1d'
 rows_are '1 NULL 0 a 0' '2 1 1 b 0'
-sqlite3 t.db "INSERT INTO thread VALUES(2, 1, 9, 'y', 0, NULL); INSERT INTO call VALUES(11, 2, 1, NULL, 0, 11, 100, 0, 0), (12, 2, 2, 11, 1, 12, 100, 0, 2)"
+sqlite3 t.db "INSERT INTO thread VALUES(2, 1, 9, 'y', 0, NULL); INSERT INTO call (id, thread_id, symbol_id, parent_id, depth, start_ns, duration_ns, self_ns, flags) VALUES(11, 2, 1, NULL, 0, 11, 100, 0, 0), (12, 2, 2, 11, 1, 12, 100, 0, 2)"
 check 0 "R4: a return goes back right behind its call"
 k=ffffffff810000
 perf_is eval 'p call ${k}00 s+0x10 ${k}80 __switch_to_asm+0x0; p "tr strt" 0 "[unknown]" ${k}a0 f+0x0; p return ${k}a8 f+0x8 ${k}0d s+0x1d'
@@ -300,6 +300,25 @@ ours_is ours_switched ${k}08 ${k}0c call y+0x0
 check 0 "C1: from __switch_to on"
 perf_is switched call ${k}08 switch+0x8 ${k}0c y+0x0
 check 1 "C1: from nothing else on"
+first() { # START: of the CPU's first branches
+    p "tr strt" 0 "[unknown]" $1 w+0x6
+    p return ${k}10 w+0x10 ${k}20 x+0x0
+    tid=8
+    p call 3000 x+0x0 4000 c+0x0
+}
+ours_first() {
+    d 0 $1 tr-start w+0x6
+    d ${k}10 ${k}20 return x+0x0
+    d 3000 4000 call c+0x0
+}
+perf_is first ${k}06
+ours_is eval "tid=8; ours_first ${k}06"
+check 0 "C1: one ran there before that was not traced yet"
+ours_is eval "tid=9; ours_first ${k}06"
+check 1 "C1: and all others are of the same thread"
+perf_is first 5006
+ours_is eval 'tid=8; ours_first 5006'
+check 1 "C1: not in user code, if they are the first"
 mode=rows ours=t.db
 echo not a database >t.db
 check 2 "no database"

@@ -71,3 +71,5 @@ end_of "$arm" 120 "arm with a killed target"
 moment all -a
 [ "$(calls_of all leaf "AND tid = $second")" -gt 100 ] || fail "-a: no calls of nest"
 [ "$(sql all.1.db "SELECT count(*) > 10 FROM calls WHERE kernel AND tid <> $second")" = 1 ] || fail "-a: no kernel calls of others"
+
+echo "$second" >/sys/fs/cgroup/cgroup.procs && rmdir /sys/fs/cgroup/one
