@@ -118,6 +118,7 @@ check_counted() { # NAME
     rows "$1" "SELECT function || ' ' || count(*) FROM calls WHERE function IN ($functions) AND flags & 3 = 0 GROUP BY function" | sort >"$work/counted"
     sort "$1.counted" | diff - "$work/counted" >"$work/differences" || bad "$1: not the calls that the program counted" "$work/differences" || return
     [ "$(rows "$1" "SELECT count(*) FROM calls WHERE function IN ($functions) AND flags & 3")" = 0 ] || bad "$1: calls that were not seen whole" || return
+    [ -z "$(rows "$1" "SELECT * FROM gaps")" ] || bad "$1: everything was recorded, yet there are gaps: $(rows "$1" "SELECT * FROM gaps")" || return
     echo "$1: $(awk '{n += $2} END {print n}' "$1.counted") calls, counted by the program itself, are in the database"
 }
 
