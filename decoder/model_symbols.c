@@ -319,7 +319,10 @@ static int symbol_of(struct dec_symbols *s, struct dec_symbol *symbol, uint32_t 
         *index = (uint32_t)symbol->tag - 1;
         return 0;
     }
-    if (module_of(s, symbol->image, &row.module) || st_vec_push(&s->rows, row))
+    if (symbol->module ? find_module(s, symbol->module, true, &row.module)
+                       : module_of(s, symbol->image, &row.module))
+        return -1;
+    if (st_vec_push(&s->rows, row))
         return -1;
     *index = (uint32_t)s->rows.n - 1;
     symbol->tag = *index + 1;

@@ -56,15 +56,18 @@ static int add_name(struct sb_context *c, struct dec_image *image, char *line, s
 {
     char *end;
     uint64_t address = strtoull(line, &end, 16);
-    char *name;
+    char *name, *module;
 
     if (*end != ' ' || !end[1] || !strchr("tTwW", end[1]) || end[2] != ' ')
         return 0;
     name = end + 3;
-    name[strcspn(name, "\t\n")] = '\0';
+    name[strcspn(name, "\n")] = '\0';
+    module = strchr(name, '\t');
+    if (module)
+        *module++ = '\0';
     if (!strcmp(name, "__switch_to"))
         c->sb->switch_to = address;
-    return *name && address ? dec_image_add_symbol(image, address, 0, name, err) : 0;
+    return *name && address ? dec_image_add_symbol(image, address, 0, name, module, err) : 0;
 }
 
 static int add_names(struct sb_context *c, const char *path, struct dec_image *image, struct st_error *err)

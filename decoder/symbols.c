@@ -310,12 +310,24 @@ uint64_t dec_image_address(struct dec_image *image, uint64_t offset)
     return offset;
 }
 
+/* Both in one piece of memory. */
+static char *copy_names(const char *name, const char *module)
+{
+    size_t length = strlen(name) + 1, rest = module ? strlen(module) + 1 : 0;
+    char *copy = malloc(length + rest);
+    if (copy)
+        memcpy(copy, name, length);
+    if (copy && module)
+        memcpy(copy + length, module, rest);
+    return copy;
+}
+
 int dec_image_add_symbol(struct dec_image *image, uint64_t start, uint64_t size, const char *name,
-                         struct st_error *err)
+                         const char *module, struct st_error *err)
 {
     struct image_symbols *symbols = symbols_of(image_file_of(image));
     struct entry *entry = symbols ? calloc(1, sizeof(*entry)) : NULL;
-    char *copy = entry ? strdup(name) : NULL;
+    char *copy = entry ? copy_names(name, module) : NULL;
     if (!copy || st_vec_reserve(&symbols->sorted, 1)) {
         free(entry);
         free(copy);
@@ -323,7 +335,11 @@ int dec_image_add_symbol(struct dec_image *image, uint64_t start, uint64_t size,
     }
     entry->made = copy;
     entry->shown = true;
-    entry->pub = (struct dec_symbol){.name = copy, .start = start, .size = size, .image = image};
+    entry->pub = (struct dec_symbol){.name = copy,
+                                     .start = start,
+                                     .size = size,
+                                     .image = image,
+                                     .module = module ? copy + strlen(copy) + 1 : NULL};
     entry->bind = DEC_ELF_GLOBAL;
     entry->sizeless = size == 0;
     entry->order = symbols->sorted.n;

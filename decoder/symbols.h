@@ -35,6 +35,9 @@ struct dec_symbol {
 
     struct dec_image *image;
 
+    const char
+        *module; /* "[sch_netem]": of the kernel's modules that share one image whose it is; NULL: none's */
+
     uint32_t flags;
 
     int64_t tag; /* for the user of the symbol (a database id); 0 at first */
@@ -48,9 +51,9 @@ struct dec_symbol *dec_image_symbol(struct dec_image *image, uint64_t address);
 uint64_t dec_image_address(struct dec_image *image, uint64_t offset);
 
 /* Adds a symbol from elsewhere, named as it is; before the first dec_image_symbol of that image or between
- * two. size 0: up to the next one. ST_ENOMEM. */
+ * two. size 0: up to the next one; module: dec_symbol's, copied. ST_ENOMEM. */
 int dec_image_add_symbol(struct dec_image *image, uint64_t start, uint64_t size, const char *name,
-                         struct st_error *err);
+                         const char *module, struct st_error *err);
 
 /* The readable form of a mangled C++ or Rust name as a malloc'd string; NULL when it is not mangled or memory
  * ran out. */

@@ -29,9 +29,9 @@ Dump:
   D3  "farjmp" is `jmp`.
 CPUs (mode cpus, and rows with DUMP, whose threads are then taken for those of PERF):
   C1  A thread that got a CPU is traced some kernel branches before the kernel writes its context-switch record. perf gives
-      these to the thread that ran there before (or to none, -1), we give them to the thread itself: from a `start` in the kernel
-      on, or where tracing goes on over the switch (both threads inherited one event) from __switch_to on, at most MAX_EARLY
-      branches may be of different threads. All others are of the same.
+      these to the thread that ran there before (or to none, -1; where they are the CPU's first, to whoever ran there untraced),
+      we give them to the thread itself: from a `start` in the kernel on, or where tracing goes on over the switch (both threads
+      inherited one event) from __switch_to on, at most MAX_EARLY branches may be of different threads. All others are of the same.
   C2  (rows) A thread's turns on several CPUs follow one another as their first branches' times in DUMP do. A turn begins where the CPU
       gets the thread or tracing starts.
 Gaps (mode gaps):
@@ -253,7 +253,8 @@ def other_thread(perf, ours):
     before = -1  # perf's thread of what is early
     for i, ((theirs, branch), (tid, *_)) in enumerate(zip(perf, ours)):
         if branch.source_name[0] == "__switch_to" or (branch.kind == "start" and branch.target & KERNEL):
-            before = perf[i - 1][0] if i and early >= MAX_EARLY else before
+            if i == 0 or early >= MAX_EARLY:
+                before = perf[max(i - 1, 0)][0]
             early = 0
         elif theirs == tid:
             early = MAX_EARLY

@@ -301,6 +301,25 @@ ours_is ours_switched ${k}08 ${k}0c call y+0x0
 check 0 "C1: from __switch_to on"
 perf_is switched call ${k}08 switch+0x8 ${k}0c y+0x0
 check 1 "C1: from nothing else on"
+first() { # START: of the CPU's first branches
+    p "tr strt" 0 "[unknown]" $1 w+0x6
+    p return ${k}10 w+0x10 ${k}20 x+0x0
+    tid=8
+    p call 3000 x+0x0 4000 c+0x0
+}
+ours_first() {
+    d 0 $1 tr-start w+0x6
+    d ${k}10 ${k}20 return x+0x0
+    d 3000 4000 call c+0x0
+}
+perf_is first ${k}06
+ours_is eval "tid=8; ours_first ${k}06"
+check 0 "C1: one ran there before that was not traced yet"
+ours_is eval "tid=9; ours_first ${k}06"
+check 1 "C1: and all others are of the same thread"
+perf_is first 5006
+ours_is eval 'tid=8; ours_first 5006'
+check 1 "C1: not in user code, if they are the first"
 mode=rows ours=t.db
 echo not a database >t.db
 check 2 "no database"

@@ -19,6 +19,18 @@ arm_nest() { # N NAME ARM-OPTION...
     [ $status -eq 0 ] || fail "$name: arm ends with $status" arm.out arm.err
 }
 
+# What `doctor` says, as lines "KEY VERDICT DETAIL | ADVICE" in doctor.out.
+ask_doctor() { # [COMMAND...]
+    ("$@" "$STALLTRAP" doctor --json) >doctor.json 2>doctor.err || fail "doctor ends with $?" doctor.err
+    python3 -c 'import json, sys
+for f in json.load(sys.stdin)["findings"]:
+    print(f["key"], f["verdict"], f["detail"].replace("\n", " "), "|", (f["advice"] or "").replace("\n", " "))' <doctor.json >doctor.out || fail "doctor --json" doctor.json
+}
+doctor_says() { # PATTERN...
+    local pattern
+    for pattern; do grep -qE -e "$pattern" doctor.out || fail "doctor does not say '$pattern'" doctor.out; done
+}
+
 # One line for check_arm.sh, which finds FILE (a snapshot, or a recording of perf's) and its database beside it.
 outside() { # FILE CHECK [ARGUMENT...]
     local file=$1 name beside

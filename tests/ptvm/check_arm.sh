@@ -91,6 +91,10 @@ check_patched() { # NAME
     rows "$1" "SELECT count(*), sum(start_ns < (SELECT min(start_ns) FROM calls WHERE function GLOB 'bpf_prog_*')),
         (SELECT count(*) FROM calls WHERE function GLOB 'bpf_prog_*') FROM calls WHERE function = 'vfs_read'" >"$work/patched"
     awk -F'|' '$2 < 3 || $3 < 3 {exit 1}' "$work/patched" || bad "$1: vfs_read() should have run before and with a BPF program: calls, before, of the program" "$work/patched" || return
+    rows "$1" "SELECT module, function, count(*) FROM calls WHERE (module = '[sch_netem]' AND function = 'netem_enqueue') OR
+        (module = '[vdso]' AND function GLOB '*clock_gettime') GROUP BY 1, 2" >"$work/elsewhere"
+    [ "$(cut -d'|' -f1 "$work/elsewhere" | sort -u | wc -l)" = 2 ] || bad "$1: no calls in a module and in the vdso" "$work/elsewhere" || return
+    echo "$1: $(tr '\n' ' ' <"$work/elsewhere")"
     echo "$1: calls of vfs_read, of them before the BPF program, calls of that: $(cat "$work/patched")"
 }
 
@@ -114,6 +118,7 @@ check_counted() { # NAME
     rows "$1" "SELECT function || ' ' || count(*) FROM calls WHERE function IN ($functions) AND flags & 3 = 0 GROUP BY function" | sort >"$work/counted"
     sort "$1.counted" | diff - "$work/counted" >"$work/differences" || bad "$1: not the calls that the program counted" "$work/differences" || return
     [ "$(rows "$1" "SELECT count(*) FROM calls WHERE function IN ($functions) AND flags & 3")" = 0 ] || bad "$1: calls that were not seen whole" || return
+    [ -z "$(rows "$1" "SELECT * FROM gaps")" ] || bad "$1: everything was recorded, yet there are gaps: $(rows "$1" "SELECT * FROM gaps")" || return
     echo "$1: $(awk '{n += $2} END {print n}' "$1.counted") calls, counted by the program itself, are in the database"
 }
 

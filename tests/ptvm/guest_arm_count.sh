@@ -13,7 +13,6 @@ count_nest() { # NAME ARM-OPTION...
 count_nest count --ring 32M
 grep -E '^(leaf|mid|rec|viaptr|outer) [0-9]+$' arm.out >count.1.counted
 [ "$(wc -l <count.1.counted)" = 5 ] || fail "nest does not tell its counts" arm.out
-outside count.1.data whole
 outside count.1.data counted
 nest_calls count 60100
 

@@ -6,6 +6,8 @@ traps=$3
 . ./arm-lib.sh "$@"
 kernel=$(uname -r)
 case $kernel in [1-5].* | 6.[0-9].* | 6.1[012].*) in_kernel=0 ;; *) in_kernel=1 ;; esac
+ask_doctor env
+doctor_says "^intel_pt\.aux_pause $([ $in_kernel = 1 ] && echo yes || echo no) "
 
 mkdir -p "$kept"
 export OVER=$kept # databases of traps with more than 200 calls after

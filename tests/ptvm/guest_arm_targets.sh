@@ -59,10 +59,12 @@ echo "$second" >/sys/fs/cgroup/one/cgroup.procs
 moment cgroup --no-kernel --cgroup one
 [ "$(sql cgroup.1.db "SELECT group_concat(DISTINCT tid) FROM calls WHERE function = 'leaf'")" = "$second" ] || fail "--cgroup: not just the one in it"
 
-# Two targets; one of them is killed while the snapshot is taken.
-start_arm --source intel-pt --no-kernel --ring 256K -o killed -p "$first,$second"
+# Two targets; one of them is killed while the snapshot is taken: it is being written.
+start_arm --source intel-pt --no-kernel --ring 1M -o killed -p "$first,$second"
 kill -INT "$arm"
+until compgen -G '.killed.1.data.*' >/dev/null || [ -e killed.1.data ] || ! running "$arm"; do :; done
 kill -KILL "$first"
+[ ! -e killed.1.data ] || fail "the snapshot was written before the target could be killed"
 end_of "$arm" 120 "arm with a killed target"
 [ $status -eq 0 ] || fail "a target that is killed during the snapshot: exit $status" arm.out arm.err
 [ "$(calls_of killed leaf "AND tid = $second")" -gt 100 ] || fail "a target that is killed during the snapshot: the other's calls are missing"
@@ -71,3 +73,5 @@ end_of "$arm" 120 "arm with a killed target"
 moment all -a
 [ "$(calls_of all leaf "AND tid = $second")" -gt 100 ] || fail "-a: no calls of nest"
 [ "$(sql all.1.db "SELECT count(*) > 10 FROM calls WHERE kernel AND tid <> $second")" = 1 ] || fail "-a: no kernel calls of others"
+
+echo "$second" >/sys/fs/cgroup/cgroup.procs && rmdir /sys/fs/cgroup/one

@@ -25,8 +25,9 @@ refused() { # PATTERN ARM-OPTION...: exit 3 and a message that names what lacks
 start as_user "$nest" 2000000000
 own=$pid
 sleep 0.2
-(as_user "$STALLTRAP" doctor) >doctor.out 2>&1 || fail "doctor" doctor.out
-grep -q '^yes *intel-pt ' doctor.out || fail "doctor: intel-pt cannot record" doctor.out
+ask_doctor as_user
+doctor_says '^source\.intel-pt yes ' '^perf\.paranoid .*perf_event_paranoid is 2' '^perf\.mlock info 64 KiB' '^capabilities info .*lacks: CAP_PERFMON CAP_BPF' \
+    '^bpf\.tp_btf no .*CAP_BPF'
 
 echo "doctor knows"
 
@@ -54,6 +55,8 @@ refused 'CAP_BPF' --source intel-pt --no-kernel -p "$own" --on 'offcpu>20ms'
 refused 'CAP_SYS_PTRACE\|CAP_PERFMON' --source intel-pt --no-kernel -p $$
 refused 'perf_event_paranoid' --source intel-pt --no-kernel -a
 echo 3 >/proc/sys/kernel/perf_event_paranoid
+ask_doctor as_user
+doctor_says '^source\.intel-pt no .*perf_event_paranoid is 3'
 refused 'perf_event_paranoid is 3' --source intel-pt --no-kernel -p "$own"
 echo 2 >/proc/sys/kernel/perf_event_paranoid
 

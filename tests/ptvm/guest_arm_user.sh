@@ -2,8 +2,14 @@
 # arm-lib.sh.
 . ./arm-lib.sh "$@"
 
-"$STALLTRAP" doctor >doctor.out || fail "doctor" doctor.out
-grep -q '^yes *intel-pt ' doctor.out || fail "doctor does not say that intel-pt can record" doctor.out
+ask_doctor env
+doctor_says '^source\.intel-pt yes ' '^intel_pt\.kcore yes ' '^bpf\.btf yes ' '^bpf\.fentry yes ' '^kprobe yes ' '^capabilities info .*CAP_PERFMON'
+for cap in mtc psb_cyc cycle_thresholds psb_periods; do doctor_says "^intel_pt\.caps info (.* )?$cap="; done
+for format in cyc mtc_period noretcomp psb_period branch; do doctor_says "^intel_pt\.format info (.* )?$format=config:"; done
+case $(uname -r) in
+[1-5].* | 6.[0-9].* | 6.1[012].*) doctor_says '^intel_pt\.aux_pause no .*6\.13' ;;
+*) doctor_says '^intel_pt\.aux_pause yes ' ;;
+esac
 
 # A command, from its first to its last instruction.
 for rings in cpu thread; do

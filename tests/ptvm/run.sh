@@ -11,7 +11,8 @@
 #   --smp N, --mem MIB           CPUs (2) and memory (1500)
 #   --append WORDS, --cpu FLAGS  more kernel words; more CPU flags (",x-pt-ovf-period=20000" injects overflows)
 #   --keep           keeps the run folder and says where it is
-#   --native         no machine: runs SCRIPT on this computer, which has Intel PT, in the same surroundings
+#   --native         no machine: runs SCRIPT on this computer, which has Intel PT, as root, in the same surroundings; what it changes of
+#                    perf_event_paranoid and kptr_restrict is put back
 #
 # The guest sees the host's file system read-only, except /tmp and /run, which are its own memory. SCRIPT and the FILEs are
 # copied to the run folder, SCRIPT's working directory, writable under the same path in guest and host.
@@ -68,12 +69,16 @@ if [ -z "$native" ]; then
     find_machine
 else
     [ -d /sys/bus/event_source/devices/intel_pt ] || die "--native: this computer has no Intel PT (no intel_pt PMU)"
+    [ "$(id -u)" = 0 ] || die "--native: only root can make the surroundings that the tests need"
 fi
 
 run=$(mktemp -d "${TMPDIR:-/tmp}/ptvm.XXXXXX")
 run=$(realpath "$run")
 pid=''
+restore=() # FILE VALUE: settings of this computer that --native has changed
 clean() {
+    local i
+    for ((i = 0; i < ${#restore[@]}; i += 2)); do echo "${restore[i + 1]}" >"${restore[i]}"; done
     [ -n "$pid" ] && kill "$pid" 2>/dev/null
     if [ -n "$keep" ]; then say "run folder kept: $run"; else rm -rf "$run"; fi
 }
@@ -83,9 +88,17 @@ trap 'exit 143' TERM
 chmod 755 "$run"
 mkdir "$run/out"
 cp -p -- "${files[@]}" "$run/"
+change() { # FILE VALUE: until the end
+    restore+=("$1" "$(cat "$1")")
+    echo "$2" >"$1"
+}
 if [ -n "$native" ]; then
     ended=0
-    (cd "$run" && export PTVM_OUT=$run/out "${vars[@]}" && timeout -k 5 "$limit" bash -e "./$(basename "${files[0]}")" "${args[@]}") || ended=$?
+    change /proc/sys/kernel/kptr_restrict 0
+    change /proc/sys/kernel/perf_event_paranoid -1
+    mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing
+    mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf
+    (cd "$run" && ulimit -l unlimited && export PTVM_OUT=$run/out "${vars[@]}" && timeout -k 5 "$limit" bash -e "./$(basename "${files[0]}")" "${args[@]}") || ended=$?
     [ -z "$out" ] || { mkdir -p "$out" && cp -a "$run/out/." "$out/"; }
     exit $ended
 fi

@@ -209,7 +209,7 @@ static void a_place_has_its_symbol_at_run_time_addresses(void **state)
     struct fixture *f = *state;
     struct dec_place place;
     map(f, 0, 0x7f0000001000, 0x2000, 0x1000, f->a);
-    assert_int_equal(dec_image_add_symbol(f->a, 0x1100, 0x80, "work", NULL), 0);
+    assert_int_equal(dec_image_add_symbol(f->a, 0x1100, 0x80, "work", NULL, NULL), 0);
     dec_space_symbol(f->space, 1, 0x7f0000001140, &place);
     assert_string_equal(place.symbol->name, "work");
     assert_int_equal(place.start, 0x7f0000001100);

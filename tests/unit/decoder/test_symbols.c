@@ -341,8 +341,8 @@ static void added_symbols_join_those_of_the_file(void **state)
     maker_close(&m, SHT_SYMTAB);
     struct dec_image *image = get(*state, in_folder("a"));
     struct dec_symbol *own = dec_image_symbol(image, TEXT);
-    assert_int_equal(dec_image_add_symbol(image, TEXT + 0x20, 0, "LFoo;::bar@1", NULL), 0);
-    assert_int_equal(dec_image_add_symbol(image, TEXT + 0x40, 8, "_ZN4pool4Work3runEPKcm", NULL), 0);
+    assert_int_equal(dec_image_add_symbol(image, TEXT + 0x20, 0, "LFoo;::bar@1", NULL, NULL), 0);
+    assert_int_equal(dec_image_add_symbol(image, TEXT + 0x40, 8, "_ZN4pool4Work3runEPKcm", NULL, NULL), 0);
     assert_symbol(image, TEXT + 0x30, "LFoo;::bar@1", TEXT + 0x20, 0x20); /* as it is */
     assert_symbol(image, TEXT + 0x41, "_ZN4pool4Work3runEPKcm", TEXT + 0x40, 8);
     assert_ptr_equal(dec_image_symbol(image, TEXT), own);
