@@ -212,50 +212,106 @@ static Dwarf_Line *row_at(Dwarf_Die *unit, uint64_t address)
     return dwarf_getsrc_die(unit, address);
 }
 
-/* What the child tells, followed by the file's name. */
+/* What the child tells, followed by the file's name and the function's. */
 struct answer {
     uint64_t query;
 
-    int32_t line;
+    int32_t line, level;
 
-    uint32_t size; /* of the name, its NUL included */
+    uint32_t size, function_size; /* of the names, their NULs included */
 };
 
-static bool find_line(const struct dec_line_query *query, const char **file, int *line)
+/* Of a query that is being answered. */
+struct telling {
+    FILE *out;
+
+    struct answer answer;
+
+    bool failed;
+};
+
+static void tell(struct telling *t, const char *function, const char *file, int line)
+{
+    struct answer *a = &t->answer;
+
+    function = function && strlen(function) < LONGEST_FILE ? function : "";
+    if (t->failed || line <= 0 || !file || !*file || strlen(file) >= LONGEST_FILE)
+        return;
+    a->line = line;
+    a->size = (uint32_t)strlen(file) + 1;
+    a->function_size = (uint32_t)strlen(function) + 1;
+    t->failed = fwrite(a, sizeof(*a), 1, t->out) != 1 || fwrite(file, a->size, 1, t->out) != 1 ||
+                fwrite(function, a->function_size, 1, t->out) != 1;
+    a->level++;
+}
+
+static int number_of(Dwarf_Die *die, unsigned name)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Word value;
+
+    if (dwarf_formudata(dwarf_attr(die, name, &attribute), &value) || value > INT32_MAX)
+        return 0;
+    return (int)value;
+}
+
+/* From the innermost function that was put in line at the address outwards: each one's line, and where it is
+ * called. */
+static void tell_inlined(struct telling *t, Dwarf_Die *unit, uint64_t address, const char *file, int line)
+{
+    Dwarf_Die *scopes = NULL;
+    Dwarf_Files *files;
+    size_t nfiles;
+    int n = dwarf_getsrcfiles(unit, &files, &nfiles) ? 0 : dwarf_getscopes(unit, address, &scopes);
+
+    for (int i = 0; i < n && dwarf_tag(&scopes[i]) != DW_TAG_subprogram; i++) {
+        size_t called;
+
+        if (dwarf_tag(&scopes[i]) != DW_TAG_inlined_subroutine)
+            continue;
+        tell(t, dwarf_diename(&scopes[i]), file, line);
+        called = (size_t)number_of(&scopes[i], DW_AT_call_file);
+        file = called < nfiles ? dwarf_filesrc(files, called, NULL, NULL) : NULL;
+        line = number_of(&scopes[i], DW_AT_call_line);
+    }
+    free(scopes);
+    tell(t, "", file, line);
+}
+
+static void tell_query(struct telling *t, const struct dec_line_query *query)
 {
     struct image_lines *lines = lines_of(image_file_of(query->image));
     const struct unit_range *range;
     Dwarf_Line *row;
     Dwarf_Die unit;
     uint64_t address;
+    const char *file;
+    int line;
 
     if (!lines || !lines->dwarf)
-        return false;
+        return;
     address = query->address - lines->shift;
     range = range_at(lines, address);
     if (!range || !dwarf_offdie(lines->dwarf, range->unit, &unit))
-        return false;
-    row = row_at(&unit, address);
-    if (!row || dwarf_lineno(row, line) || *line <= 0)
-        return false;
-    *file = dwarf_linesrc(row, NULL, NULL);
-    return *file && **file && strlen(*file) < LONGEST_FILE;
+        return;
+    row = query->inlined ? dwarf_getsrc_die(&unit, address) : row_at(&unit, address);
+    if (!row || dwarf_lineno(row, &line))
+        return;
+    file = dwarf_linesrc(row, NULL, NULL);
+    if (query->inlined)
+        tell_inlined(t, &unit, address, file, line);
+    else
+        tell(t, "", file, line);
 }
 
 static void tell_all(const struct dec_line_query *queries, size_t n, FILE *out)
 {
-    const char *file;
-    int line;
+    struct telling t = {.out = out};
 
-    for (size_t i = 0; i < n; i++) {
-        struct answer a = {.query = i};
-
-        if (!queries[i].image || !find_line(&queries[i], &file, &line))
-            continue;
-        a.line = line;
-        a.size = (uint32_t)strlen(file) + 1;
-        if (fwrite(&a, sizeof(a), 1, out) != 1 || fwrite(file, a.size, 1, out) != 1)
-            return;
+    for (size_t i = 0; i < n && !t.failed; i++) {
+        t.answer = (struct answer){.query = i};
+        if (queries[i].image)
+            tell_query(&t, &queries[i]);
     }
     fflush(out);
 }
@@ -280,17 +336,26 @@ static __attribute__((noreturn)) void be_child(const struct dec_line_query *quer
     _exit(0);
 }
 
+static bool take_name(FILE *in, char name[LONGEST_FILE], uint32_t size)
+{
+    if (size == 0 || size > LONGEST_FILE || fread(name, size, 1, in) != 1)
+        return false;
+    name[size - 1] = '\0';
+    return true;
+}
+
 static int take_all(FILE *in, size_t n, dec_line_fn *fn, void *ctx)
 {
-    char file[LONGEST_FILE];
+    char file[LONGEST_FILE], function[LONGEST_FILE];
     struct answer a;
     int rc = 0;
 
     while (!rc && fread(&a, sizeof(a), 1, in) == 1) {
-        if (a.query >= n || a.size == 0 || a.size > sizeof(file) || fread(file, a.size, 1, in) != 1)
+        struct dec_line line = {(size_t)a.query, a.level, function, file, a.line};
+
+        if (a.query >= n || !take_name(in, file, a.size) || !take_name(in, function, a.function_size))
             break;
-        file[a.size - 1] = '\0';
-        rc = fn(ctx, (size_t)a.query, file, a.line);
+        rc = fn(ctx, &line);
     }
     return rc;
 }

@@ -9,12 +9,28 @@ struct dec_line_query {
     struct dec_image *image; /* NULL: there is no answer */
 
     uint64_t address; /* symbols.h says in which addresses */
+
+    bool inlined; /* the functions are wanted too whose code the compiler put in line there */
 };
 
-/* The line that the code at the address of query number `query` was made from. file: as the compiler was
- * told, behind its folder where it is relative; it may hold any byte (base/safetext.h) and lives for the
- * call. Non-zero ends it. */
-typedef int dec_line_fn(void *ctx, size_t query, const char *file, int line);
+/* The line that the code of a query's address was made from. The strings live for the call and may hold any
+ * byte (base/safetext.h). */
+struct dec_line {
+    size_t query; /* its number */
+
+    /* 0: innermost. With `inlined` each function that was put in line is a level, and the one that stands
+     * around them the last: its line is that of the call. */
+    int level;
+
+    const char *function; /* that was put in line; "": the one that has the code, or its name is not told */
+
+    const char *file; /* as the compiler was told, behind its folder where it is relative */
+
+    int line;
+};
+
+/* Non-zero ends it. */
+typedef int dec_line_fn(void *ctx, const struct dec_line *line);
 
 /* Tells of each query that has an answer, in their order. Where any of the images has line tables, a child
  * process reads them, a compilation unit at a time: libdw ends the process when memory runs out, and tables

@@ -49,6 +49,7 @@ void dec_model_free(struct dec_model *m)
     free(m->rings);
     st_vec_free(&m->runs);
     st_vec_free(&m->marks);
+    st_vec_free(&m->frames);
     dec_gaps_free(&m->gaps);
     dec_symbols_free(m->symbols);
     dec_lengths_free(m->lengths);

@@ -62,6 +62,17 @@ struct model_mark {
     char detail[128];
 };
 
+/* A frame of a stack whose line is to be found. */
+struct model_frame {
+    int64_t stack;
+
+    int depth;
+
+    struct dec_image *image;
+
+    uint64_t address; /* in the image's own addresses */
+};
+
 struct dec_model {
     struct dec_sideband *sb;
 
@@ -78,6 +89,8 @@ struct dec_model {
     ST_VEC(struct model_run) runs;
 
     ST_VEC(struct model_mark) marks;
+
+    ST_VEC(struct model_frame) frames; /* of the stacks of stalls, without the kernel's */
 
     struct dec_gaps gaps;
 

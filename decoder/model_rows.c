@@ -151,25 +151,39 @@ static int write_symbols(struct dec_model *m, struct tdb_writer *w, struct st_er
 }
 
 struct line_writer {
+    const struct dec_model *m;
+
+    size_t symbols; /* the queries behind them are of frames */
+
     struct tdb_writer *w;
 
     struct st_error *err;
 };
 
-static int write_line(void *ctx, size_t symbol, const char *file, int line)
+static int write_line(void *ctx, const struct dec_line *line)
 {
     struct line_writer *l = ctx;
+    const struct model_frame *frame;
 
-    return tdb_add_row(l->w, "source", (struct tdb_value[]){TDB_N(symbol + 1), TDB_T(file), TDB_N(line)}, 3,
-                       l->err);
+    if (line->query < l->symbols)
+        return tdb_add_row(l->w, "source",
+                           (struct tdb_value[]){TDB_N(line->query + 1), TDB_T(line->file), TDB_N(line->line)},
+                           3, l->err);
+    frame = &l->m->frames.at[line->query - l->symbols];
+    return tdb_add_row(l->w, "stack_line",
+                       (struct tdb_value[]){TDB_N(frame->stack), TDB_N(frame->depth), TDB_N(line->level),
+                                            *line->function ? TDB_T(line->function) : TDB_0,
+                                            TDB_T(line->file), TDB_N(line->line)},
+                       6, l->err);
 }
 
-/* Where each function begins in the source, as far as debug information tells. */
+/* Where each function begins in the source, and where the frames of stacks are, as far as debug information
+ * tells. */
 static int write_lines(struct dec_model *m, struct tdb_writer *w, struct st_error *err)
 {
-    struct line_writer writer = {w, err};
     size_t n = dec_symbols_count(m->symbols);
-    struct dec_line_query *queries = calloc(n + 1, sizeof(*queries));
+    struct line_writer writer = {m, n, w, err};
+    struct dec_line_query *queries = calloc(n + m->frames.n + 1, sizeof(*queries));
     int rc;
 
     if (!queries)
@@ -177,9 +191,11 @@ static int write_lines(struct dec_model *m, struct tdb_writer *w, struct st_erro
     for (size_t i = 0; i < n; i++) {
         const struct dec_symbol_row *row = dec_symbols_at(m->symbols, i);
 
-        queries[i] = (struct dec_line_query){row->image, row->address};
+        queries[i] = (struct dec_line_query){row->image, row->address, false};
     }
-    rc = dec_lines(queries, n, write_line, &writer);
+    for (size_t i = 0; i < m->frames.n; i++)
+        queries[n + i] = (struct dec_line_query){m->frames.at[i].image, m->frames.at[i].address, true};
+    rc = dec_lines(queries, n + m->frames.n, write_line, &writer);
     free(queries);
     return rc;
 }

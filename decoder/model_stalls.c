@@ -134,7 +134,17 @@ static int kernel_stack(struct stall_writer *sw, const st_u64 *frames, unsigned 
     return rc;
 }
 
-/* A return address stands behind its call, which may be the last instruction of the function. */
+/* 0 or -1 (no memory). */
+static int note_frame(struct stall_writer *sw, int depth, uint64_t address, const struct dec_function *f)
+{
+    const struct dec_symbol_row *row = dec_symbols_at(sw->m->symbols, f->symbol);
+    struct model_frame frame = {sw->stack_id, depth, row->image, row->address + (address - f->start)};
+
+    return row->image ? st_vec_push(&sw->m->frames, frame) : 0;
+}
+
+/* A return address stands behind its call, which may be the last instruction of the function; so it is with
+ * system calls. */
 static int user_stack(struct stall_writer *sw, const struct dec_thread *thread, uint64_t time,
                       const struct stall *s, int64_t *id)
 {
@@ -144,10 +154,11 @@ static int user_stack(struct stall_writer *sw, const struct dec_thread *thread, 
     *id = n ? ++sw->stack_id : 0;
     for (unsigned i = 0; i < n && !rc; i++) {
         uint64_t address = s->record.ustack[i];
-        const struct dec_function *f = dec_symbols_function(sw->m->symbols, thread->process->space, time,
-                                                            i && address ? address - 1 : address);
+        uint64_t code = address && (i || s->record.syscall >= 0) ? address - 1 : address;
+        const struct dec_function *f =
+            dec_symbols_function(sw->m->symbols, thread->process->space, time, code);
 
-        if (!f)
+        if (!f || note_frame(sw, (int)i, code, f))
             return st_nomem(sw->err, "a stack's symbols");
         rc = add_frame(sw, (int)i, address, f->symbol);
     }

@@ -78,14 +78,23 @@ static bool any_row(sqlite3 *db, const char *sql)
     return any;
 }
 
-/* In those databases nothing is known of the ids. */
-static int add_times(sqlite3 *db, const char *path, struct st_error *err)
-{
-    static const char sql[] = "CREATE TEMP VIEW call_time(thread_id, start_ns, id) AS "
-                              "SELECT id, -9223372036854775808, -9223372036854775808 FROM thread UNION ALL "
-                              "SELECT id, 9223372036854775807, 9223372036854775807 FROM thread";
+/* Tables that a database may lack, as views of the connection. Of the ids nothing is known there. */
+static const char times_sql[] = "CREATE TEMP VIEW call_time(thread_id, start_ns, id) AS "
+                                "SELECT id, -9223372036854775808, -9223372036854775808 FROM thread UNION ALL "
+                                "SELECT id, 9223372036854775807, 9223372036854775807 FROM thread";
+static const char lines_sql[] =
+    "CREATE TEMP VIEW stack_line(stack_id, depth, level, function, file, line) AS "
+    "SELECT 0, 0, 0, NULL, '', 0 WHERE 0";
 
-    if (any_row(db, "SELECT 1 FROM call_time") || sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK)
+static bool add_view(sqlite3 *db, const char *wanted, const char *sql)
+{
+    return any_row(db, wanted) || sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK;
+}
+
+static int complete(sqlite3 *db, const char *path, struct st_error *err)
+{
+    if (add_view(db, "SELECT 1 FROM call_time", times_sql) &&
+        add_view(db, "SELECT 1 FROM sqlite_schema WHERE name = 'stack_line'", lines_sql))
         return 0;
     return st_fail(err, ST_EFAIL, "cannot read '%s': %s", path, sqlite3_errmsg(db));
 }
@@ -111,7 +120,7 @@ int tdb_open(const char *path, sqlite3 **db, struct st_error *err)
     sqlite3_busy_timeout(opened, TDB_BUSY_MS);
     rc = check(opened, path, err);
     if (!rc)
-        rc = add_times(opened, path, err);
+        rc = complete(opened, path, err);
     if (rc) {
         sqlite3_close(opened);
         return rc;

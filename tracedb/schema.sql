@@ -102,6 +102,17 @@ CREATE TABLE stack (
     PRIMARY KEY (id, depth)
 ) WITHOUT ROWID;
 
+-- Where in the source the frames of user stacks are; functions that were put in line there are levels of their own.
+CREATE TABLE stack_line (
+    stack_id INTEGER NOT NULL,
+    depth INTEGER NOT NULL,
+    level INTEGER NOT NULL,
+    function TEXT,
+    file TEXT NOT NULL,
+    line INTEGER NOT NULL,
+    PRIMARY KEY (stack_id, depth, level)
+) WITHOUT ROWID;
+
 CREATE TABLE stall (
     id INTEGER PRIMARY KEY,
     trigger TEXT NOT NULL,

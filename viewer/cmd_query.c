@@ -46,7 +46,8 @@ static const char schema_sql[] =
     "FROM sqlite_schema m, pragma_table_info(m.name) p "
     "WHERE m.type IN ('view', 'table') AND m.name NOT LIKE 'sqlite_%' GROUP BY m.name ORDER BY m.type DESC, "
     "m.name) "
-    "UNION ALL SELECT 'functions', 'duration(NS), percentile(X, P), percentiles(X, P...), bucket(X), histogram(X), bar(X, MOST, "
+    "UNION ALL SELECT 'functions', 'duration(NS), percentile(X, P), percentiles(X, P...), bucket(X), "
+    "histogram(X), bar(X, MOST, "
     "WIDTH)'";
 
 static sqlite3 *running; /* for the signal handler; sqlite3_interrupt may be called from one */

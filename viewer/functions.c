@@ -121,6 +121,14 @@ static void percentile_final(sqlite3_context *ctx)
     st_vec_free(&p->values);
 }
 
+/* JSON has no infinite numbers; SQLite reads this one as such. */
+static int put_number(char *to, size_t room, double v)
+{
+    if (isinf(v))
+        return snprintf(to, room, "%s", v < 0 ? "-9e999" : "9e999");
+    return snprintf(to, room, is_whole(v) ? "%.0f" : "%.17g", v);
+}
+
 /* [50,90.5] */
 static void percentiles_final(sqlite3_context *ctx)
 {
@@ -131,9 +139,9 @@ static void percentiles_final(sqlite3_context *ctx)
     if (!p || !p->values.n)
         return;
     for (int i = 0; i < p->n; i++) {
-        double v = percentile_of(p, i);
-
-        at += snprintf(text + at, 32, is_whole(v) ? "%s%.0f" : "%s%.17g", i ? "," : "", v);
+        if (i)
+            text[at++] = ',';
+        at += put_number(text + at, 31, percentile_of(p, i));
     }
     text[at++] = ']';
     sqlite3_result_text(ctx, text, at, SQLITE_TRANSIENT);

@@ -139,9 +139,14 @@ static void print_frame(sqlite3_stmt *stmt, FILE *out, int row)
     fprintf(out, "%s%s", row ? " < " : "", safe_column(stmt, 0, name, sizeof(name)));
 }
 
-static const char frames_sql[] = "SELECT coalesce(s.name, printf('0x%x', k.address)) FROM stack k LEFT JOIN "
-                                 "symbol s ON s.id = k.symbol_id "
-                                 "WHERE k.id = ?1 ORDER BY k.depth LIMIT 24";
+/* Functions that were put in line stand in front of those that hold their code. */
+static const char frames_sql[] =
+    "SELECT name FROM (SELECT coalesce(s.name, printf('0x%x', k.address)) AS name, k.depth AS depth, 1 << 30 "
+    "AS level "
+    "FROM stack k LEFT JOIN symbol s ON s.id = k.symbol_id WHERE k.id = ?1 UNION ALL "
+    "SELECT i.function || ' [inlined]', i.depth, i.level FROM stack_line i WHERE i.stack_id = ?1 AND "
+    "i.function "
+    "IS NOT NULL) ORDER BY depth, level LIMIT 24";
 
 /* The calls that were open at a time, innermost first; the kernel's own are left to the kernel stack. */
 static const char open_calls_sql[] =

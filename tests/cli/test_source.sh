@@ -68,3 +68,41 @@ for i in 1 2 3 4 5 6 7 8; do
     head -c 12 /dev/urandom | dd of=known bs=1 seek=$((offset + i * 5)) conv=notrunc 2>/dev/null
     timeout 20 "$STALLTRAP" decode --force x.1.data -o damaged.db >out 2>&1 || fail "decode with damaged lines ends with $?" out
 done
+
+# Where a wait was: the frames of the stall's user stack have lines, and what the compiler put in line is a level of its own.
+cat >waits.c <<'END'
+#include <time.h>
+
+static inline __attribute__((always_inline)) void
+nap(void)
+{
+    struct timespec t = {.tv_nsec = 40000000};
+    long rc;
+
+    __asm__ volatile("syscall" : "=a"(rc) : "0"(35), "D"(&t), "S"(0) : "rcx", "r11", "memory");
+}
+
+__attribute__((noinline)) int waits(volatile int *n)
+{
+    nap();
+    return ++*n;
+}
+
+int main(void)
+{
+    volatile int n = 0;
+    return waits(&n) != 1;
+}
+END
+cc -g -O2 -fno-omit-frame-pointer -o waits waits.c 2>cc.err || fail "cc" cc.err
+"$STALLTRAP" arm --source step --no-decode -o w --on 'offcpu>20ms,idle=yes,state=sleeping' -- ./waits >out 2>&1 || fail "arm ends with $?" out
+"$STALLTRAP" decode w.1.data -o waits.db >out 2>&1 || fail "decode ends with $?" out
+sql waits.db "SELECT s.name, k.level, coalesce(k.function, '-'), replace(k.file, '$work/', ''), k.line FROM stack_line k
+              JOIN stack f ON f.id = k.stack_id AND f.depth = k.depth JOIN symbol s ON s.id = f.symbol_id
+              JOIN stall l ON l.user_stack_id = k.stack_id AND l.fired WHERE s.name IN ('waits', 'main') ORDER BY k.depth, k.level" >lines
+cat >expected <<'END'
+waits,0,nap,waits.c,9
+waits,1,-,waits.c,14
+main,0,-,waits.c,21
+END
+diff expected lines >differences || fail "other lines of the stack" differences

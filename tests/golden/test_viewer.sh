@@ -53,6 +53,9 @@ for cause in preempted send-buffer; do
     make_db "$work/$cause.db" "$work/$cause.sql"
     run report-$cause report $cause.db --stall 2
 done
+cat "$here/trace.sql" "$here/inlined.sql" >"$work/inlined.sql"
+make_db "$work/inlined.db" "$work/inlined.sql"
+run report-inlined report inlined.db --stall 90
 run report-typo report t.db tpo
 run report-no-stall report t.db why --stall 7
 run query-table query t.db 'SELECT function, duration_ns, duration(self_ns) AS self FROM calls ORDER BY id'

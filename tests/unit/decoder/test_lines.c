@@ -111,20 +111,25 @@ int dwarf_getsrclines(Dwarf_Die *unit, Dwarf_Lines **rows, size_t *n)
 /* ---- what was told ---- */
 
 static struct {
-    char file[64];
+    char file[64], function[64];
 
     int line;
 } told[QUERIES + 2];
 
 static size_t ntold, stop_after;
 
-static int tell(void *ctx, size_t query, const char *file, int line)
+static int tell(void *ctx, const struct dec_line *at)
 {
+    size_t query = at->query + (size_t)at->level; /* questions for levels are asked alone */
+    const char *file = at->file;
+    int line = at->line;
+
     assert_ptr_equal(ctx, told);
     assert_true(query < sizeof(told) / sizeof(told[0]));
     assert_int_equal(told[query].line, 0);
     snprintf(told[query].file, sizeof(told[query].file), "%s", file);
     told[query].line = line;
+    snprintf(told[query].function, sizeof(told[query].function), "%s", at->function);
     ntold++;
     return ntold == stop_after ? 42 : 0;
 }
@@ -196,7 +201,7 @@ static void find_addresses(void)
 static void make_queries(struct dec_line_query queries[QUERIES])
 {
     for (size_t i = 0; i < QUERIES; i++)
-        queries[i] = (struct dec_line_query){program_image(), addresses[i]};
+        queries[i] = (struct dec_line_query){program_image(), addresses[i], false};
 }
 
 static int ask_all(void)
@@ -275,8 +280,8 @@ static void code_of_an_inlined_function_has_its_own_line(void **state)
 
     (void)state;
     for (uint64_t i = 1; i < 16 && !found; i++) {
-        queries[0] = (struct dec_line_query){program_image(), addresses[OUTER]};
-        queries[1] = (struct dec_line_query){program_image(), queries[0].address + i};
+        queries[0] = (struct dec_line_query){program_image(), addresses[OUTER], false};
+        queries[1] = (struct dec_line_query){program_image(), queries[0].address + i, false};
         assert_int_equal(ask(queries, 2), 0);
         assert_true(told[0].line == 7 || told[0].line == 8);
         found = told[1].line == 4;
@@ -284,10 +289,37 @@ static void code_of_an_inlined_function_has_its_own_line(void **state)
     assert_true(found);
 }
 
+/* Each level has the line of the code in it: what was put in line its own, what is around it that of the
+ * call. */
+static void what_was_put_in_line_is_a_level(void **state)
+{
+    bool found = false;
+
+    (void)state;
+    for (uint64_t i = 0; i < 16 && !found; i++) {
+        struct dec_line_query query = {program_image(), addresses[OUTER] + i, true};
+
+        assert_int_equal(ask(&query, 1), 0);
+        if (ntold == 1) {
+            assert_string_equal(told[0].function, "");
+            continue;
+        }
+        found = true;
+        assert_int_equal(ntold, 2);
+        assert_string_equal(told[0].function, "within");
+        assert_told(0, "known.c", 4);
+        assert_string_equal(told[1].function, "");
+        assert_told(1, "known.c", 9);
+    }
+    assert_true(found);
+}
+
 static void addresses_without_a_line_are_left_out(void **state)
 {
-    struct dec_line_query queries[] = {
-        {NULL, 1}, {program_image(), 1}, {program_image(), UINT64_MAX}, {program_image(), addresses[MAIN]}};
+    struct dec_line_query queries[] = {{NULL, 1, false},
+                                       {program_image(), 1, true},
+                                       {program_image(), UINT64_MAX, true},
+                                       {program_image(), addresses[MAIN], false}};
 
     (void)state;
     assert_int_equal(ask(queries, 4), 0);
@@ -364,7 +396,7 @@ static void nobody_waits_once_the_callback_has_ended_it(void **state)
 
     (void)state;
     for (size_t i = 0; i < 2000; i++)
-        queries[i] = (struct dec_line_query){NULL, 0};
+        queries[i] = (struct dec_line_query){NULL, 0, false};
     make_queries(queries);
     for (size_t i = QUERIES; i < 2000; i++)
         queries[i] = queries[i % QUERIES];
@@ -404,6 +436,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(lines_of_functions, set_up, tear_down),
         cmocka_unit_test_setup_teardown(code_of_an_inlined_function_has_its_own_line, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_was_put_in_line_is_a_level, set_up, tear_down),
         cmocka_unit_test_setup_teardown(addresses_without_a_line_are_left_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_program_without_debug_information, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_the_callback_returns_ends_it, set_up, tear_down),
