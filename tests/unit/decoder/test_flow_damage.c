@@ -210,7 +210,8 @@ static void lost_bytes_between_pieces_are_a_gap(void **state)
     assert_int_equal(s->counts.errors, 0);
 }
 
-/* The first time is not earlier than it was, whichever walk met it and whether events or counts are wanted. */
+/* The first time is not earlier than it was, whichever walk met it and whether events or counts are wanted.
+ */
 static void time_that_goes_back_behind_a_loss_stands_still(void **state)
 {
     struct script *s = *state;
