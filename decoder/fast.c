@@ -20,8 +20,8 @@ int fast_new(struct fast **fast, struct fast_graph *graph, struct walk *w, struc
     f->graph = graph;
     f->delta = 1;
     f->counting = !w->options->emit;
-    f->nodes = fast_reserve(FAST_NODES * sizeof(*f->nodes));
-    f->alone = fast_reserve(FAST_NODES * sizeof(*f->alone));
+    f->nodes = fast_reserve(FAST_NODES * sizeof(*f->nodes), graph->large);
+    f->alone = fast_reserve(FAST_NODES * sizeof(*f->alone), graph->large);
     f->hits = calloc(FAST_HITS, sizeof(*f->hits));
     if (!f->nodes || !f->alone || !f->hits) {
         fast_free(f);
