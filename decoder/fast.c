@@ -20,8 +20,8 @@ int fast_new(struct fast **fast, struct fast_graph *graph, struct walk *w, struc
     f->graph = graph;
     f->delta = 1;
     f->counting = !w->options->emit;
-    f->nodes = fast_reserve(FAST_NODES * sizeof(*f->nodes));
-    f->alone = fast_reserve(FAST_NODES * sizeof(*f->alone));
+    f->nodes = fast_reserve(FAST_NODES * sizeof(*f->nodes), graph->large);
+    f->alone = fast_reserve(FAST_NODES * sizeof(*f->alone), graph->large);
     f->hits = calloc(FAST_HITS, sizeof(*f->hits));
     if (!f->nodes || !f->alone || !f->hits) {
         fast_free(f);
@@ -175,14 +175,15 @@ static void keep_counts(struct fast *f, const struct fast_tally *tally)
     w->out->idle &= !f->s.did;
     if (tally->points == 0)
         return;
-    if (counts->time_points == 0)
-        counts->first_time = tally->first_time;
-    if (tally->last_time > counts->last_time)
-        counts->last_time = tally->last_time;
+    uint64_t first = tally->first_time > w->out->told ? tally->first_time : w->out->told;
+    if (counts->time_points == 0 || first < counts->first_time)
+        counts->first_time = first;
+    if (tally->last_time > w->out->told)
+        w->out->told = tally->last_time;
+    if (w->out->told > counts->last_time)
+        counts->last_time = w->out->told;
     counts->time_points += tally->points;
     w->out->timed = true;
-    if (tally->last_time > w->out->point)
-        w->out->point = tally->last_time;
 }
 
 static void count_all(struct fast *f)

@@ -4,26 +4,32 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { FIRST_SLOTS = 1 << 17 };
+enum {
+    FIRST_SLOTS = 1 << 14,
+    FIRST_SLOTS_LARGE = 1 << 19,
+    LARGE = 1 << 22, /* bytes of trace, from which on large pages are worth what it costs to clear them */
+};
 
-void *fast_reserve(size_t size)
+void *fast_reserve(size_t size, bool large)
 {
     void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED)
         return NULL;
-    madvise(at, size, MADV_HUGEPAGE); /* walked at random: where refused, it is only slower */
+    if (large)
+        madvise(at, size, MADV_HUGEPAGE); /* where refused, it is only slower */
     return at;
 }
 
-int fast_graph_new(struct fast_graph *graph, struct st_error *err)
+int fast_graph_new(struct fast_graph *graph, size_t bytes, struct st_error *err)
 {
     memset(graph, 0, sizeof(*graph));
-    graph->about = fast_reserve(FAST_NODES * sizeof(*graph->about));
-    graph->near = fast_reserve(FAST_NODES * sizeof(*graph->near));
-    graph->worlds = fast_reserve(FAST_WORLDS * sizeof(*graph->worlds));
+    graph->large = bytes >= LARGE;
+    graph->about = fast_reserve(FAST_NODES * sizeof(*graph->about), graph->large);
+    graph->near = fast_reserve(FAST_NODES * sizeof(*graph->near), graph->large);
+    graph->worlds = fast_reserve(FAST_WORLDS * sizeof(*graph->worlds), false);
     graph->n = 1;
-    graph->nslots = FIRST_SLOTS;
-    graph->slots = fast_reserve(graph->nslots * sizeof(*graph->slots));
+    graph->nslots = graph->large ? FIRST_SLOTS_LARGE : FIRST_SLOTS;
+    graph->slots = fast_reserve(graph->nslots * sizeof(*graph->slots), graph->large);
     pthread_mutex_init(&graph->lock, NULL);
     if (graph->about && graph->near && graph->worlds && graph->slots && code_new(&graph->code, err) == 0)
         return 0;
@@ -108,7 +114,7 @@ static int grow(struct fast_graph *graph)
 {
     struct fast_slot *old = graph->slots;
     size_t n = graph->nslots;
-    struct fast_slot *slots = fast_reserve(n * 2 * sizeof(*slots));
+    struct fast_slot *slots = fast_reserve(n * 2 * sizeof(*slots), graph->large);
     if (!slots)
         return -1;
     graph->slots = slots;

@@ -108,10 +108,12 @@ struct fast_graph {
     uint32_t nworlds;
 
     struct code *code;
+
+    bool large; /* what is reserved stands in large pages: it is walked at random */
 };
 
-/* ST_ENOMEM. */
-int fast_graph_new(struct fast_graph *graph, struct st_error *err);
+/* For so many bytes of trace. ST_ENOMEM. */
+int fast_graph_new(struct fast_graph *graph, size_t bytes, struct st_error *err);
 void fast_graph_free(struct fast_graph *graph);
 
 /* The world of a space at a time; its index, or -1 (no memory). */
@@ -119,7 +121,7 @@ int fast_graph_world(struct fast_graph *graph, const struct dec_space *space, ui
                      enum code_mode mode);
 
 /* Address space without memory behind it until it is used; NULL: there is none. */
-void *fast_reserve(size_t size);
+void *fast_reserve(size_t size, bool large);
 
 /* The edge to the code at `ip`, decoded if it is new. FAST_NO_EDGE: there is none, or no room for it. */
 fast_edge fast_graph_at(struct fast_graph *graph, uint32_t world, uint64_t time, uint64_t ip);

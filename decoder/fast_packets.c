@@ -383,9 +383,12 @@ static bool read_header(struct fast *f, const uint8_t *p, bool apply, struct hea
                 return false;
             f->s.times.fresh &= !apply;
         } else if (*p == PACKET_MODE) {
-            h->has_mode |= p[1] >> 5 == 0;
+            enum code_mode before = h->mode;
             if (is_transaction(p) || (p[1] >> 5 == 0 && !mode_at(p, &h->mode)) || p[1] >> 5 > 1)
                 return false;
+            if (h->has_mode && h->mode != before)
+                return false;
+            h->has_mode |= p[1] >> 5 == 0;
         } else if (*p == PACKET_EXTENDED && p[1] == EXTENDED_PIP) {
             f->s.times.fresh &= !apply;
         } else if (is_time(p)) {

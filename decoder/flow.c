@@ -140,8 +140,11 @@ static int walk_all(const struct dec_flow_options *options, const pt_runs *runs,
     w->err = err;
     w->where = (struct dec_where){.pid = -1, .tid = -1, .cpu = -1};
     rc = code_new(&w->code, err);
+    size_t bytes = 0;
+    for (size_t i = 0; i < runs->n; i++)
+        bytes += runs->at[i].size;
     if (rc == 0 && !options->reference)
-        rc = fast_graph_new(&graph, err);
+        rc = fast_graph_new(&graph, bytes, err);
     if (rc == 0 && !options->reference)
         rc = fast_new(&fast, &graph, w, err);
     if (rc == 0 && fast && options->threads > 1 && !options->emit)

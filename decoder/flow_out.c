@@ -152,8 +152,12 @@ void out_flush(struct flow_out *out, const char *detail)
     out->instructions = 0;
 }
 
-static void count_point(struct dec_flow_counts *counts, uint64_t ns)
+static void count_point(struct flow_out *out, uint64_t ns)
 {
+    struct dec_flow_counts *counts = out->counts;
+    if (ns < out->told)
+        ns = out->told;
+    out->told = ns;
     if (counts->time_points == 0 || ns < counts->first_time)
         counts->first_time = ns;
     if (counts->time_points == 0 || ns > counts->last_time)
@@ -164,6 +168,7 @@ static void count_point(struct dec_flow_counts *counts, uint64_t ns)
 void out_point(struct flow_out *out, uint64_t ns, bool exact, uint32_t cycles)
 {
     double spare = 0;
+    count_point(out, ns);
     spread_cycles(out, cycles);
     if (out->timed && ns < out->point) {
         ns = out->point;
@@ -183,7 +188,6 @@ void out_point(struct flow_out *out, uint64_t ns, bool exact, uint32_t cycles)
     out->point = ns;
     out->instructions = 0;
     out->exact = exact;
-    count_point(out->counts, ns);
 }
 
 static void append(struct flow_out *out, const struct dec_event *event)

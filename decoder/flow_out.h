@@ -36,6 +36,8 @@ struct flow_out {
 
     uint64_t point; /* ns */
 
+    uint64_t told; /* the latest time that packets gave; `point` may have moved on from it */
+
     uint64_t given; /* the latest time that was given to an event */
 
     uint64_t instructions; /* since the point */

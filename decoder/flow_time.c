@@ -30,6 +30,8 @@ static void step(struct flow_times *t)
 {
     if (!next_packet(t->packets, &t->packet, &t->offset))
         t->offset = NO_OFFSET;
+    else if (t->packet.type == ppt_psb)
+        t->behind_psb = t->offset + 1;
 }
 
 int times_init(struct flow_times *t, const struct dec_pt_config *config, const struct pt_config *pt,
@@ -337,6 +339,7 @@ bool times_resume(struct flow_times *t, const struct flow_times *known, uint64_t
     t->packets = packets;
     t->ahead = ahead;
     t->bounded = false;
+    t->behind_psb = offset;
     if (pt_pkt_sync_set(packets, offset) < 0)
         return false;
     step(t);
@@ -372,6 +375,9 @@ void times_at_tip(struct flow_times *t, uint64_t offset, struct packet_time *tim
 void times_at_psb(struct flow_times *t, uint64_t offset, struct packet_time *time)
 {
     times_at(t, offset, time);
+    /* Behind damage there may be two that overlap, of which this one was passed over. */
+    if (t->offset > offset && t->behind_psb <= offset && pt_pkt_sync_set(t->packets, offset) == 0)
+        step(t);
     bool end = false;
     while (t->offset != NO_OFFSET && !end && t->packet.type != ppt_ovf) {
         end = t->packet.type == ppt_psbend;

@@ -50,6 +50,8 @@ struct flow_times {
 
     uint64_t offset; /* of `packet`; UINT64_MAX: none left */
 
+    uint64_t behind_psb; /* no PSB packet from here on was read yet */
+
     struct time_base base;
 
     uint64_t tsc; /* at `packet` */

@@ -121,7 +121,7 @@ static void lay_out(struct bench *b)
         add_space(b, b->sb->processes.at[i]->space, pt_asid_no_cr3);
 }
 
-enum { BLOCKS = 1 << 16 };
+enum { BLOCKS = 1 << 10 };
 
 /* From a PSB to the next error or the end. Negative: that. libipt may go round without end behind a
  * retpoline, whose return it leaves on its stack: where BLOCKS of them use no trace, that is an error too. */

@@ -33,6 +33,13 @@ wall() { # COMMAND-WORD... [and COMMAND-WORD...]
     echo "$(date +%s%N) $begin" | awk '{ print ($1 - $2) / 1e9 }'
 }
 
+# The processor time that all threads of COMMAND take, and the most memory it holds in kB, on one line.
+both() { # COMMAND...
+    /usr/bin/time -o "$scratch/time" -f '%U %S %M' "$@" >/dev/null 2>&1 && awk '{ print $1 + $2, $3 }' "$scratch/time"
+}
+
+forget() { sync && { echo 1 >/proc/sys/vm/drop_caches; } 2>/dev/null; }
+
 least() { sort -g "$scratch/$1" | head -n 1; }
 ratio() { awk -v a="$1" -v b="$2" -v f="${3:-%.1f}" 'BEGIN { printf f, a / b }'; }
 
@@ -41,16 +48,21 @@ flow=("$BUILD/stalltrap" decode --stats "${ids[@]}" "$data")
 "${flow[@]}" --reference >"$scratch/reference"
 branches=$(jq '.branches.taken' "$scratch/stats")
 bytes=$(jq '.bytes' "$scratch/stats")
+[ "${COLD:-yes}" = no ] || ! forget || wall "${flow[@]}" --threads 1 >"$scratch/cold"
 for ((i = 0; i < rounds; i++)); do
     cpu "${flow[@]}" --threads 1 >>"$scratch/ours"
     cpu "${flow[@]}" --reference >>"$scratch/slow"
     cpu perf "${ids[@]}" script -i "$data" --itrace=e >>"$scratch/perf"
     "$BUILD/tests/bench/decode_rate" "$data" "${@:2}" >>"$scratch/libipt"
+    both "${flow[@]}" --threads 2 >>"$scratch/two_cpu"
+    wall "${flow[@]}" --threads 1 >>"$scratch/one"
     wall "${flow[@]}" --threads 2 >>"$scratch/two"
     wall "${flow[@]}" --threads 1 and "${flow[@]}" --threads 1 >>"$scratch/both"
 done
 ours=$(least ours)
-echo "flow_trace $branches taken branches vs $bytes bytes of trace, $(ratio "$bytes" "$branches" %.2f) bytes a branch: $data"
+packets=$("$BUILD/stalltrap" decode --dump packets "$data" 2>/dev/null | awk '$2 ~ /^(tsc|tma|mtc|cyc|cbr)$/ { n[$2]++ }
+    END { for (name in n) printf "%s%d %s", sep++ ? ", " : "", n[name], name }')
+echo "flow_trace $branches taken branches vs $bytes bytes of trace, $(ratio "$bytes" "$branches" %.2f) bytes a branch; $packets: $data"
 echo "flow_rate $(ratio "$branches" "$(ratio "$ours" 0.000001 %f)") M branches/s vs nothing: decode --stats, 1 thread, time kept"
 same=$(diff <(jq -c 'del(.seconds)' "$scratch/stats") <(jq -c 'del(.seconds)' "$scratch/reference") >/dev/null && echo 0 || echo 1)
 echo "flow_differs $same counts vs decode --reference, libipt's query decoder (goal: 0)"
@@ -58,5 +70,9 @@ echo "flow_reference $(ratio "$(least slow)" "$ours") times faster vs decode --r
 echo "flow_perf $(ratio "$(least perf)" "$ours") times faster vs perf script --itrace=e (goal: 10)"
 echo "flow_libipt $(ratio "$(least libipt | cut -d' ' -f1)" "$ours") times faster vs libipt's block decoder with a section cache," \
     "$(least libipt | cut -d' ' -f2) instructions of $(jq .instructions "$scratch/stats") with $(least libipt | cut -d' ' -f3) errors (goal: 10)"
+[ ! -s "$scratch/cold" ] ||
+    echo "flow_cold $(cat "$scratch/cold") s vs $(least one) s with the files in memory, 1 thread, by the clock; 2 threads $(least two) s"
+echo "flow_memory $(cut -d' ' -f2 "$scratch/two_cpu" | sort -g | tail -n 1) kB at most vs $((bytes / 1024)) kB of trace, 2 threads"
+echo "flow_threads_cpu $(ratio "$ours" "$(least two_cpu | cut -d' ' -f1)" %.2f) of the processor time of 1 thread vs 2 threads together"
 echo "flow_threads $(ratio "$(ratio "$(least both)" 2 %f)" "$(least two)" %.2f) of two decodes at once vs 2 threads (goal: 0.9)"
 [ "$same" = 0 ]

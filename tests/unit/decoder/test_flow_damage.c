@@ -210,6 +210,29 @@ static void lost_bytes_between_pieces_are_a_gap(void **state)
     assert_int_equal(s->counts.errors, 0);
 }
 
+/* The first time is not earlier than it was, whichever walk met it and whether events or counts are wanted.
+ */
+static void time_that_goes_back_behind_a_loss_stands_still(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe);
+    put_psb(s, 0x1000, 0); /* without a time */
+    put_tnt(s, "T");
+    put_psb(s, 0x1000, 0);
+    put_tsc(s, 20000);
+    put_tnt(s, "T");
+    put_psb(s, 0x1000, 0);
+    put_tnt(s, "T");
+    size_t first = script_size(s);
+    put_psb(s, 0x1000, 10000);
+    put_tnt(s, "T");
+    struct dec_piece pieces[] = {
+        {.bytes = s->trace, .size = first},
+        {.bytes = s->trace + first, .size = script_size(s) - first, .offset = first, .truncated = true}};
+    assert_int_equal(script_run_pieces(s, pieces, 2), 0);
+    assert_int_equal(s->counts.first_time, s->counts.last_time);
+}
+
 /* Snapshots of an overwritten ring: the second begins before the first ended. */
 static void snapshots_that_overlap_are_decoded_once(void **state)
 {
@@ -270,6 +293,7 @@ int main(void)
         SCRIPT_TEST(a_trace_cut_anywhere_is_a_beginning_of_the_whole),
         SCRIPT_TEST(pieces_that_follow_on_are_one_trace),
         SCRIPT_TEST(lost_bytes_between_pieces_are_a_gap),
+        SCRIPT_TEST(time_that_goes_back_behind_a_loss_stands_still),
         SCRIPT_TEST(snapshots_that_overlap_are_decoded_once),
         SCRIPT_TEST(an_overwritten_ring_begins_with_a_gap),
     };
