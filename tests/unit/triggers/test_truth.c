@@ -205,9 +205,9 @@ static void run(struct run *r)
     prctl(PR_SET_NAME, TRUTH_NAME); /* the workload has it from its beginning */
     workload_fork(&r->work, r->row->work);
     prctl(PR_SET_NAME, "observer");
+    r->row->observe(&r->o); /* before the trigger, so that it does not measure what that costs */
     watch_start(&r->w, trigger, &r->work.pid, 1, NULL, NULL);
     r->hook = trg_hook(r->w.set, 0);
-    r->row->observe(&r->o);
     workload_go(&r->work);
     collect(r);
     observer_end(&r->o);
