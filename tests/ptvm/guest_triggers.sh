@@ -4,7 +4,7 @@
 source=$1 build=$2
 truth=$build/tests/unit_triggers_truth
 stalltrap=$build/stalltrap
-export TRUTH_ALL=1 TRUTH_NOISE=2 TRUTH_SCALE=4 TRUTH_SOCKETS=6 TRUTH_FOLDER=$PTVM_OUT
+export TRUTH_ALL=1 TRUTH_NOISE=2 TRUTH_SCALE=4 TRUTH_SOCKETS=12 TRUTH_FOLDER=$PTVM_OUT
 cd "$PTVM_OUT"
 
 fail() {
