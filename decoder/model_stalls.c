@@ -54,6 +54,24 @@ static struct stall *find_ongoing(struct stall_list *list, const struct st_stall
     return NULL;
 }
 
+/* What was looked up for the ongoing record when it fired. */
+static void keep_attributes(struct st_stall_record *r, const struct st_stall_record *before)
+{
+    static const char *const kept[] = {"file=", "accepted=", "next_kernel="};
+
+    for (size_t at = 0; at < before->extra_n; at += strlen(before->extra + at) + 1) {
+        size_t n = strlen(before->extra + at) + 1;
+
+        for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+            if (strncmp(before->extra + at, kept[i], strlen(kept[i])) ||
+                n > ST_STALL_EXTRA - (size_t)r->extra_n)
+                continue;
+            memcpy(r->extra + r->extra_n, before->extra + at, n);
+            r->extra_n = (st_u16)(r->extra_n + n);
+        }
+    }
+}
+
 /* The completion tells everything that the ongoing record did, except what could only be seen at the time. */
 static void complete(struct stall *s, const struct stall *completion)
 {
@@ -67,6 +85,7 @@ static void complete(struct stall *s, const struct stall *completion)
         r.kstack_n = s->record.kstack_n;
         memcpy(r.kstack, s->record.kstack, sizeof(r.kstack));
     }
+    keep_attributes(&r, &s->record);
     r.flags |= s->record.flags & ST_STALL_FIRED;
     s->record = r;
     s->offset = completion->offset;

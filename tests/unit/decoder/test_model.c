@@ -257,6 +257,8 @@ static void a_completion_completes_its_row(void **state)
     ongoing.ustack_n = 1;
     ongoing.ustack[0] = 0x1234;
     ongoing.now_ktime = 20500000;
+    memcpy(ongoing.extra, "next_kernel=1\0then=1", 21); /* looked up as it fired, and what was so then */
+    ongoing.extra_n = 21;
     completion.flags = ST_STALL_COMPLETION;
     other.seq = 6;
     other.flags = 0;
@@ -270,6 +272,10 @@ static void a_completion_completes_its_row(void **state)
     assert_string_equal(query("SELECT id, end_ns, fired, user_stack_id IS NOT NULL FROM stall ORDER BY id"),
                         "1|40000000|1|1\n2|40000000|0|0\n");
     assert_string_equal(query("SELECT value FROM meta WHERE key = 'trigger_stall_id'"), "1\n");
+    assert_string_equal(
+        query("SELECT value FROM stall_attr WHERE stall_id = 1 AND key IN ('ret', 'next_kernel', "
+              "'then') ORDER BY key"),
+        "1\n7\n");
 }
 
 /* PSB, TSC, PSBEND; TNT; TSC, TNT; TSC, two TNT: a trace that is told the time at 41.0, 41.5 and 41.7 ms. */

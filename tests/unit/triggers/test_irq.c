@@ -1,4 +1,4 @@
-/* irq and softirq against what the kernel's tracepoints tell of the same run. */
+/* softirq against what the kernel's tracepoints tell of the same run, and its record. */
 #include "observer.h"
 #include "spans.h"
 
@@ -205,63 +205,10 @@ static void test_softirqs_are_the_kernels(void **state)
     free(all);
 }
 
-/* ---- irq ---- */
-
-/* Writes to the disk, each at once: its interrupts. */
-static void use_disk(struct workload *w)
-{
-    char name[] = "/var/tmp/st-test-irq-XXXXXX", block[4096] = "";
-    int fd = mkstemp(name);
-
-    if (fd < 0 || unlink(name))
-        _exit(1);
-    for (int i = 0; i < 53; i++)
-        if (pwrite(fd, block, sizeof(block), i * 4096L) != sizeof(block) || fdatasync(fd))
-            _exit(1);
-    w->shared->note[0] = 1;
-}
-
-static void test_interrupts_are_the_kernels(void **state)
-{
-    struct handler *all = calloc(20000, sizeof(*all));
-    struct observer o = {.events = 0};
-    struct workload work;
-    struct watch w;
-    size_t n, over;
-
-    (void)state;
-    NEEDS_BPF();
-    if (!observer_possible())
-        skip();
-    workload_fork(&work, use_disk);
-    watch_start(&w, "irq>1us", NULL, 0, NULL, NULL);
-    observer_add(&o, "irq/irq_handler_entry", NULL, 0);
-    observer_add(&o, "irq/irq_handler_exit", NULL, 0);
-    workload_go(&work);
-    for (int i = 0; i < 1500 && !work.shared->note[0]; i++)
-        watch_collect(&w, SIZE_MAX, 20);
-    observer_end(&o);
-    watch_collect(&w, SIZE_MAX, SETTLE);
-    n = true_handlers(&o, -1, all, 20000);
-    if (!n) {
-        print_message("skipped: no device interrupts this machine\n");
-        skip();
-    }
-    over = assert_told(&w, all, n, 1000, "irq");
-    assert_true(n >= 20 && w.records.n >= over && w.records.n * 10 >= n * 9); /* they take several us */
-    for (size_t i = 0; i < w.records.n; i++)
-        assert_true(*spans_attribute(&w.records.at[i].r, "handler"));
-    watch_stop(&w);
-    observer_free(&o);
-    workload_wait(&work);
-    free(all);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_softirqs_are_the_kernels),
-        cmocka_unit_test(test_interrupts_are_the_kernels),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,8 @@ struct truth_span {
     pid_t tid;
 
     bool unsure; /* its end was not seen: it may be over the threshold or not */
+
+    uint64_t within_ns; /* its start or end lies within a system call of this length */
 };
 
 /* ---- workloads: truth_count stalls that are over the threshold and half as many that are not ---- */

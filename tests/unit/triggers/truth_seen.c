@@ -50,7 +50,7 @@ struct spans {
 static void add(struct spans *s, uint64_t start, uint64_t end, pid_t tid, bool unsure)
 {
     if (s->n < s->room)
-        s->out[s->n++] = (struct truth_span){start, end, tid, unsure};
+        s->out[s->n++] = (struct truth_span){start, end, tid, unsure, 0};
 }
 
 static long field(const struct observed *e, unsigned offset)
@@ -363,17 +363,22 @@ size_t truth_hits(const struct observer *o, const struct workload *w, struct tru
 size_t truth_unread(const struct observer *o, const struct workload *w, struct truth_span *out, size_t room)
 {
     struct spans s = {out, 0, room};
-    uint64_t since = 0;
+    uint64_t since = 0, entered = 0, within = 0;
 
     for (size_t i = 0; i < o->seen.n; i++) {
         const struct observed *e = &o->seen.at[i];
 
-        if (e->pid != (uint32_t)w->pid || !e->event)
+        if (e->pid != (uint32_t)w->pid)
             continue;
-        if (field(e, 8) == SYS_sendto)
+        if (!e->event) {
+            entered = e->time;
+        } else if (field(e, 8) == SYS_sendto) {
             since = e->time;
-        if (field(e, 8) == SYS_recvfrom && since)
+            within = e->time - entered;
+        } else if (field(e, 8) == SYS_recvfrom && since) {
             add(&s, since, e->time, (pid_t)e->tid, false);
+            out[s.n - 1].within_ns = within + e->time - entered;
+        }
     }
     return s.n;
 }
@@ -386,19 +391,24 @@ void truth_observe_packets(struct observer *o)
              HEADERS + FIRST + SECOND);
     observer_add(o, "raw_syscalls/sys_enter", "id==44&&" OURS, 0); /* sendto */
     observer_add(o, "net/net_dev_start_xmit", filter, 0);
+    observer_add(o, "raw_syscalls/sys_exit", "id==44&&" OURS, 0);
 }
 
 /* From the write to the packet; net_dev_start_xmit: len at 36. The two writes may go in one packet. */
 size_t truth_unsent(const struct observer *o, const struct workload *w, struct truth_span *out, size_t room)
 {
     struct spans s = {out, 0, room};
-    uint64_t written[2] = {0, 0};
+    uint64_t written[2] = {0, 0}, within = 0;
     pid_t tid = 0;
 
     for (size_t i = 0; i < o->seen.n; i++) {
         const struct observed *e = &o->seen.at[i];
         int len = observed_int(e, 36) - HEADERS, which;
 
+        if (e->event == 2) {
+            within = e->time - (written[1] ? written[1] : e->time);
+            continue;
+        }
         if (!e->event) {
             which = field(e, 32) == SECOND; /* the third argument: how many */
             if (e->pid != (uint32_t)w->pid || (!which && field(e, 32) != FIRST))
@@ -408,8 +418,10 @@ size_t truth_unsent(const struct observer *o, const struct workload *w, struct t
             continue;
         }
         which = len == SECOND;
-        if (written[which])
+        if (written[which]) {
             add(&s, written[which], e->time, tid, false);
+            out[s.n - 1].within_ns = within;
+        }
         written[which] = 0;
         if (len == FIRST + SECOND)
             written[1] = 0;
