@@ -2,8 +2,10 @@
 #include "decoder/sideband_impl.h"
 
 #include "base/log.h"
+#include "decoder/symbols.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +68,18 @@ struct text_poke_record {
     uint16_t old_len, new_len;
 
     uint8_t bytes[]; /* the old ones, then the new ones */
+};
+
+struct ksymbol_record {
+    struct perf_event_header header;
+
+    uint64_t address;
+
+    uint32_t length;
+
+    uint16_t type, flags;
+
+    char name[];
 };
 
 struct ids_record { /* ITRACE_START */
@@ -315,6 +329,27 @@ static int apply_text_poke(struct sb_context *c, const struct pd_record *r, uint
                            (struct dec_code_bytes){m->bytes + m->old_len, m->new_len}, err);
 }
 
+/* Code that the kernel made (a BPF program). Where the copy of the kernel does not hold it, it is a hole with
+ * a name. */
+static int apply_ksymbol(struct sb_context *c, const struct pd_record *r, uint64_t time, struct st_error *err)
+{
+    const struct ksymbol_record *m = (const void *)r->header;
+    struct dec_image_id id = {.kernel = true, .pid = -1};
+    struct dec_image *image;
+    char path[PATH_MAX];
+    int rc;
+
+    if (!m->length || m->flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER ||
+        dec_space_find(c->sb->kernel, time, m->address))
+        return 0;
+    snprintf(path, sizeof(path), "[%.4000s]", m->name);
+    id.path = path;
+    rc = dec_images_get(c->images, &id, &image, err);
+    if (!rc)
+        rc = dec_image_add_symbol(image, 0, m->length, m->name, err);
+    return rc ? rc : dec_space_map(c->sb->kernel, time, m->address, m->length, 0, image, err);
+}
+
 int sb_apply(struct sb_context *c, const struct sb_timed *t, struct st_error *err)
 {
     const struct pd_record *r = &t->record;
@@ -343,6 +378,8 @@ int sb_apply(struct sb_context *c, const struct sb_timed *t, struct st_error *er
         return apply_throttle(c, r, t->time, err);
     case PERF_RECORD_TEXT_POKE:
         return apply_text_poke(c, r, t->time, err);
+    case PERF_RECORD_KSYMBOL:
+        return apply_ksymbol(c, r, t->time, err);
     case PERF_RECORD_SAMPLE:
         return sb_stall_sample(c, r, err);
     default:

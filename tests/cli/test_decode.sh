@@ -22,6 +22,11 @@ mkdir .try
 grep -qE '^wrote x\.1\.db \([0-9,]+ calls, .* of history\)$' out || fail "no 'wrote' line" out
 [ "$(stat -c %a x.1.db)" = 600 ] || fail "mode of the database: $(stat -c %a x.1.db)"
 bash "$SOURCE/tests/golden/check_db.sh" x.1.db || fail "the database breaks a rule"
+
+# How good the times are: as many points as steps that told the time, at their mean distance.
+timing=$(sqlite3 -readonly x.1.db "SELECT (SELECT value FROM meta WHERE key = 'time_points'), (SELECT value FROM meta WHERE key = 'resolution_ns'),
+    (SELECT max(end_ns) - min(start_ns) FROM calls)")
+awk -F'|' '{exit !($1 > 1000 && $2 * ($1 - 1) > 0.9 * $3 && $2 * ($1 - 1) < 1.1 * $3)}' <<<"$timing" || fail "timing resolution: $timing"
 was=$(stat -c %i x.1.db)
 try 1 "'x\.1\.db' is there already" x.1.data
 grep -q . x.1.db || fail "the database is gone"
@@ -65,7 +70,7 @@ try 1 "'folder' is there already|'folder': it is a folder" x.1.data -o folder
 try 1 'no-such/y.db' x.1.data -o no-such/y.db
 try 1 '/proc/y.db' x.1.data -o /proc/y.db
 
-# Cut short: the message tells the file. Every length, and allocations and system calls that fail: see decode_bad.c.
+# Cut short: the message tells the file. Every length (of a large one every page), and allocations and system calls that fail: see decode_bad.c.
 size=$(stat -c %s x.1.data)
 for n in 0 1 7 8 103 104 200 $((size / 2)) $((size - 1)); do
     head -c "$n" x.1.data >cut.data
@@ -74,12 +79,36 @@ done
 mkdir bad
 cp x.1.data bad/whole.data
 cp x.1.data bad/cut.data
+python3 - <<'EOF' || fail "not made large"
+import struct
+data = bytearray(open("x.1.data", "rb").read())
+at, size = struct.unpack_from("<QQ", data, 40)
+end = at + size
+while struct.unpack_from("<I", data, at)[0] != 71:  # PERF_RECORD_AUXTRACE
+    at += struct.unpack_from("<H", data, at + 6)[0]
+length, (trace, offset) = struct.unpack_from("<H", data, at + 6)[0], struct.unpack_from("<QQ", data, at + 8)
+more = bytearray()
+while len(more) < 4 << 20:  # the ring goes on with the same again
+    offset += trace
+    record = data[at : at + length + trace]
+    struct.pack_into("<Q", record, 16, offset)
+    more += record
+data[at + length + trace : at + length + trace] = more
+struct.pack_into("<Q", data, 48, size + len(more))
+features = end + len(more)  # behind the data stands what the header's bits tell of
+for i in range(bin(int.from_bytes(data[72:104], "little")).count("1")):
+    (place,) = struct.unpack_from("<Q", data, features + 16 * i)
+    struct.pack_into("<Q", data, features + 16 * i, place + len(more))
+open("bad/large.data", "wb").write(data)
+EOF
+"$STALLTRAP" decode --stats bad/large.data >out 2>err || fail "the large one: decode ends with $?" err
+[ "$(jq .branches.call out)" -gt 10000 ] || fail "the large one has few calls" out
 (
     cd bad || exit 1
     timeout 60 "$BUILD/tests/decode_bad" memory whole.data && timeout 60 "$BUILD/tests/decode_bad" calls whole.data &&
-        timeout 60 "$BUILD/tests/decode_bad" cut cut.data
+        timeout 60 "$BUILD/tests/decode_bad" cut cut.data && timeout 60 "$BUILD/tests/decode_bad" pages large.data
 ) 2>bad.err || fail "decode under adverse conditions: $?" bad.err
-[ "$(ls -A bad)" = "$(printf 'cut.data\nwhole.data')" ] || fail "files are left: $(ls -A bad)"
+[ "$(ls -A bad)" = "$(printf 'cut.data\nlarge.data\nwhole.data')" ] || fail "files are left: $(ls -A bad)"
 
 # A damaged size: the message names the place and the record.
 python3 - <<'EOF' || fail "no MMAP2 record"

@@ -1,7 +1,8 @@
-/* decode_bad cut|memory|calls SNAPSHOT: decodes the snapshot again and again in this process, each time cut
- * off at another length, or with another allocation or system call that fails, the libraries' own included.
- * Whatever happens, there is a database that is whole, or an error that says something and nothing is left;
- * no memory and no descriptor stays behind. Works in the current folder. */
+/* decode_bad cut|pages|memory|calls SNAPSHOT: decodes the snapshot again and again in this process, each time
+ * cut off at another length (pages: multiples of 4 KiB only), or with another allocation or system call that
+ * fails, the libraries' own included. Whatever happens, there is a database that is whole, or an error that
+ * says something and nothing is left; no memory and no descriptor stays behind. Works in the current folder.
+ */
 #include "decoder/decode_job.h"
 
 #include "base/log.h"
@@ -203,8 +204,8 @@ static bool decode(const char *input, const char *what, unsigned long n, int *rc
     return left <= 0 || complain(what, n, "memory is left", &err);
 }
 
-/* Every length from the last but one on down. */
-static unsigned long cut(const char *snapshot, unsigned long *runs)
+/* Every `step`th length from the last but one on down. */
+static unsigned long cut(const char *snapshot, off_t step, unsigned long *runs)
 {
     unsigned long bad = 0;
     struct stat st;
@@ -212,7 +213,7 @@ static unsigned long cut(const char *snapshot, unsigned long *runs)
 
     if (stat(snapshot, &st))
         return 1;
-    for (off_t length = st.st_size - 1; length >= 0 && bad < 10; length--, ++*runs) {
+    for (off_t length = (st.st_size - 1) / step * step; length >= 0 && bad < 10; length -= step, ++*runs) {
         if (truncate(snapshot, length))
             return 1;
         if (!decode(snapshot, "cut off at", (unsigned long)length, &rc) || !rc) {
@@ -255,7 +256,10 @@ int main(int argc, char **argv)
 
     if (argc != 3 || !freopen("/dev/null", "w", stdout)) /* "wrote ..." */
         return 2;
-    bad = !strcmp(argv[1], "cut") ? cut(argv[2], &runs) : failing(argv[2], !strcmp(argv[1], "memory"), &runs);
+    if (!strcmp(argv[1], "cut") || !strcmp(argv[1], "pages"))
+        bad = cut(argv[2], argv[1][0] == 'p' ? 4096 : 1, &runs);
+    else
+        bad = failing(argv[2], !strcmp(argv[1], "memory"), &runs);
     fprintf(stderr, "%lu decodings, %lu wrong\n", runs, bad);
     return bad != 0;
 }

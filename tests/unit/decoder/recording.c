@@ -181,6 +181,19 @@ void recording_lost(uint64_t n)
     record(PERF_RECORD_LOST, 0, (uint64_t[]){DUMMY_ID, n}, 16, NULL);
 }
 
+void recording_ksymbol(uint64_t address, uint32_t length, uint16_t flags, const char *name)
+{
+    const struct {
+        uint64_t address;
+
+        uint32_t length;
+
+        uint16_t type, flags;
+    } fixed = {address, length, PERF_RECORD_KSYMBOL_TYPE_BPF, flags};
+
+    record(PERF_RECORD_KSYMBOL, 0, &fixed, sizeof(fixed), name);
+}
+
 void recording_sample(bool at_switch, const uint64_t *chain, unsigned n)
 {
     struct {

@@ -30,6 +30,7 @@ void recording_mmap(uint32_t pid, uint64_t address, uint64_t length, uint64_t pg
 void recording_switch(bool out, bool preempted);
 void recording_itrace(uint32_t pid, uint32_t tid);
 void recording_lost(uint64_t n);
+void recording_ksymbol(uint64_t address, uint32_t length, uint16_t flags, const char *name);
 void recording_stall(const struct st_stall_record *record);
 
 /* A sample with a call chain, as it stands in the record: n addresses and perf's marks. At a context switch,

@@ -51,6 +51,8 @@ static const struct function table[] = {
     {"k_read", 0xffffffff81001000, 0x100, DEC_ROLE_PLAIN, NULL},
     {"k_irq", 0xffffffff81002000, 0x100, DEC_ROLE_PLAIN, NULL},
     {"k_sched", 0xffffffff81003000, 0x100, DEC_ROLE_SCHEDULER, NULL},
+    {"k_fault", 0xffffffff81005000, 0x100, DEC_ROLE_PLAIN, NULL},
+    {"k_nmi", 0xffffffff81006000, 0x100, DEC_ROLE_PLAIN, NULL},
     {"k_msr", 0xffffffff81004000, 0x100, DEC_ROLE_PLAIN, NULL},
 };
 

@@ -124,6 +124,33 @@ static void a_child_has_a_copy_of_the_space_until_it_executes(void **state)
 }
 
 /* A recorder makes up records of what was there when it began. */
+/* A BPF program, made and removed; another one in its place. */
+static void code_that_the_kernel_made_has_a_name(void **state)
+{
+    const uint64_t at = 0xffffffffc0001000;
+    const struct dec_mapping *m;
+    struct dec_place place = {0};
+
+    (void)state;
+    recording_at(50, 10, 10, 0);
+    recording_ksymbol(at, 0x80, 0, "bpf_prog_6deef7357e7b4530_one");
+    recording_at(100, 10, 10, 0);
+    recording_ksymbol(at, 0x80, PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER, "bpf_prog_6deef7357e7b4530_one");
+    recording_at(150, 10, 10, 0);
+    recording_ksymbol(at + 0x1000, 0x40, 0, "bpf_prog_two");
+    read_it();
+    m = dec_space_find(sb->kernel, 60, at + 0x10);
+    assert_non_null(m);
+    assert_string_equal(m->image->name, "[bpf_prog_6deef7357e7b4530_one]");
+    assert_int_equal(dec_image_gap(m->image), DEC_GAP_NO_IMAGE);
+    assert_non_null(strstr(m->image->detail, "bpf_prog_6deef7357e7b4530_one"));
+    dec_space_symbol(sb->kernel, 60, at + 0x10, &place);
+    assert_string_equal(place.symbol->name, "bpf_prog_6deef7357e7b4530_one");
+    assert_int_equal(place.start, at);
+    assert_string_equal(dec_space_find(sb->kernel, 160, at + 0x1010)->image->name, "[bpf_prog_two]");
+    assert_null(dec_space_find(sb->kernel, 60, at + 0x80));
+}
+
 static void threads_that_were_there_have_no_birth(void **state)
 {
     (void)state;
@@ -354,6 +381,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(names_over_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_thread_inherits_its_name_and_space, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_child_has_a_copy_of_the_space_until_it_executes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(code_that_the_kernel_made_has_a_name, set_up, tear_down),
         cmocka_unit_test_setup_teardown(threads_that_were_there_have_no_birth, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_tid_that_is_used_again_is_another_thread, set_up, tear_down),
         cmocka_unit_test_setup_teardown(switches_make_slices_and_times_off_the_cpu, set_up, tear_down),

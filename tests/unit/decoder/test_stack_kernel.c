@@ -219,6 +219,71 @@ static void kernel_traced_too(void **state)
                         "    k_syscall 85+5 self 5\n");
 }
 
+/* A page fault in a system call, an interrupt in its handler, an NMI in that, and an NMI in each on the way
+ * out. */
+static void the_kernel_is_entered_within_itself(void **state)
+{
+    (void)state;
+    assert_string_equal(script_run("0 enable - main\n"
+                                   "10 syscall main+8 k_syscall\n"
+                                   "12 call k_syscall+8 k_read\n"
+                                   "14 async k_read+16 k_fault\n"
+                                   "16 call k_fault+8 k_msr\n"
+                                   "18 async k_msr+8 k_irq\n"
+                                   "20 async k_irq+12 k_nmi\n"
+                                   "22 sysret k_nmi+40 k_irq+12\n"
+                                   "24 sysret k_irq+40 k_msr+8\n"
+                                   "26 async k_msr+8 k_nmi\n"
+                                   "28 sysret k_nmi+40 k_msr+8\n"
+                                   "30 ret k_msr+30 k_fault+13\n"
+                                   "32 sysret k_fault+40 k_read+16\n"
+                                   "34 ret k_read+30 k_syscall+13\n"
+                                   "36 async k_syscall+20 k_nmi\n"
+                                   "38 sysret k_nmi+40 k_syscall+20\n"
+                                   "40 sysret k_syscall+40 main+10\n"
+                                   "50 async main+12 k_fault\n"
+                                   "52 async k_fault+4 k_irq\n"
+                                   "54 sysret k_irq+40 k_fault+4\n"
+                                   "56 sysret k_fault+40 main+12\n"
+                                   "60 jmp main+40 main",
+                                   NULL),
+                        "main 0+60 self 24 no-call no-return\n"
+                        "  k_syscall 10+30 self 6\n"
+                        "    k_read 12+22 self 4\n"
+                        "      k_fault 14+18 self 4\n"
+                        "        k_msr 16+14 self 6\n"
+                        "          k_irq 18+6 self 4\n"
+                        "            k_nmi 20+2 self 2\n"
+                        "          k_nmi 26+2 self 2\n"
+                        "    k_nmi 36+2 self 2\n"
+                        "  k_fault 50+6 self 4\n"
+                        "    k_irq 52+2 self 2\n");
+    assert_int_equal(script_counts().strays, 0);
+}
+
+/* The same place is interrupted again and again: by a fault that is made good, and by a timer, with no
+ * instruction between. */
+static void a_place_that_is_interrupted_again(void **state)
+{
+    (void)state;
+    assert_string_equal(script_run("0 enable - main\n"
+                                   "10 async main+12 k_fault\n"
+                                   "12 sysret k_fault+40 main+12\n"
+                                   "12 async main+12 k_irq\n"
+                                   "14 async k_irq+4 k_nmi\n"
+                                   "16 sysret k_nmi+40 k_irq+4\n"
+                                   "16 async k_irq+4 k_nmi\n"
+                                   "18 sysret k_nmi+40 k_irq+4\n"
+                                   "20 sysret k_irq+40 main+12\n"
+                                   "30 jmp main+40 main",
+                                   NULL),
+                        "main 0+30 self 20 no-call no-return\n"
+                        "  k_fault 10+2 self 2\n"
+                        "  k_irq 12+8 self 4\n"
+                        "    k_nmi 14+2 self 2\n"
+                        "    k_nmi 16+2 self 2\n");
+}
+
 static void begins_in_the_kernel(void **state)
 {
     (void)state;
@@ -305,6 +370,8 @@ int main(void)
         cmocka_unit_test(still_running_at_the_end),
         cmocka_unit_test(off_cpu_belongs_to_the_system_call),
         cmocka_unit_test(kernel_traced_too),
+        cmocka_unit_test(the_kernel_is_entered_within_itself),
+        cmocka_unit_test(a_place_that_is_interrupted_again),
         cmocka_unit_test(begins_in_the_kernel),
         cmocka_unit_test(switched_off_and_on_in_the_kernel),
         cmocka_unit_test(kernel_only),

@@ -9,10 +9,18 @@ let[@inline never] rethrower n = try outer n with Not_found -> 0
 let[@inline never] catch_rethrown n = try rethrower n with Found k -> k + 1
 let[@inline never] notrace n = try (if n = 0 then raise_notrace (Found 3)); outer n with Found k -> k
 
+(* recursion whose calls end by an exception that they catch themselves *)
+let[@inline never] pick k = if k = 0 then raise Not_found; k - 1
+let[@inline never] rec go n = if n > 0 then walk n 2 + 1 else leaf 1
+and[@inline never] walk n k = match pick k with
+  | exception Not_found -> leaf 1
+  | left -> let r = go (n - 1) in r + walk n left
+
 let () =
   let a = catcher 0 in
   let b = catcher 1 in
   let c = catch_rethrown 0 in
   let d = notrace 0 in
   let e = notrace 1 in
-  exit (if a + b + c + d + e = 7 + 3 + 8 + 3 + 3 then 0 else 1)
+  let f = go 2 in
+  exit (if a + b + c + d + e = 7 + 3 + 8 + 3 + 3 && f > 0 then 0 else 1)

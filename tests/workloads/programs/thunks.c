@@ -1,5 +1,5 @@
-/* Calls, tail calls and returns by thunks: compiled so that every indirect branch is a retpoline and every return a jump to a
- * return thunk, as kernels are. */
+/* Calls, tail calls and returns by thunks: compiled so that every indirect branch is a retpoline and every
+ * return a jump to a return thunk, as kernels are. */
 #include "tree.h"
 
 #include <setjmp.h>

@@ -1,0 +1,180 @@
+/* Packets that few traces hold: long TNT, deferred TIP, power states, buses and virtual machines; a walk on
+ * the code between them. */
+#include "flow_script.h"
+
+/* 1000 jne 1010; 1002 jmp *rax; 1010 jne 1000 */
+static void code_that_goes_round(struct script *s)
+{
+    script_code(s, 0x1000, 0x75, 0x0e, 0xff, 0xe0);
+    script_code(s, 0x1010, 0x75, 0xee, 0x75, 0xfe);
+}
+
+/* SDM, Intel PT, "Deferred TIPs": a TNT packet may hold what came behind indirect branches, whose TIPs
+ * follow. */
+static void a_tip_may_come_behind_later_bits(void **state)
+{
+    struct script *s = *state;
+    code_that_goes_round(s);
+    put_psb(s, 0x1000, 0);
+    put_tnt(s, "NTN");
+    put_ip(s, ppt_tip, 0x1010);
+    put_ip(s, ppt_tip, 0x1012);
+    put_tnt(s, "N");
+    script_expect(s, "on 0 1000\n"
+                     "jcc 1000 1002 not\n"
+                     "jmp 1002 1010 ind\n"
+                     "jcc 1010 1000\n"
+                     "jcc 1000 1002 not\n"
+                     "jmp 1002 1012 ind\n"
+                     "jcc 1012 1014 not\n");
+}
+
+/* Several are deferred, as they are pushed out by an event. */
+static void deferred_tips_before_an_interrupt(void **state)
+{
+    struct script *s = *state;
+    code_that_goes_round(s);
+    put_psb(s, 0x1002, 0);
+    put_tnt(s, "TN");
+    put_ip(s, ppt_tip, 0x1010);
+    put_ip(s, ppt_tip, 0x1012);
+    put_ip(s, ppt_fup, 0x1012);
+    put_ip(s, ppt_tip_pgd, 0);
+    script_expect(s, "on 0 1002\n"
+                     "jmp 1002 1010 ind\n"
+                     "jcc 1010 1000\n"
+                     "jcc 1000 1002 not\n"
+                     "jmp 1002 1012 ind\n"
+                     "off 1012 0 async\n");
+}
+
+/* A packet of 47 bits. */
+static void many_bits_in_one_packet(void **state)
+{
+    struct script *s = *state;
+    char bits[48] = {0}, expected[47 * 24 + 32], *at = expected;
+    script_code(s, 0x1000, 0x75, 0xfe, 0x75, 0xfe, 0x75, 0xfe);
+    put_psb(s, 0x1000, 0);
+    memset(bits, 'T', 45);
+    memcpy(bits + 45, "NN", 2);
+    put_tnt(s, bits);
+    put_tnt(s, "N");
+    at += sprintf(at, "on 0 1000\n");
+    for (int i = 0; i < 45; i++)
+        at += sprintf(at, "jcc 1000 1000\n");
+    sprintf(at, "jcc 1000 1002 not\njcc 1002 1004 not\njcc 1004 1006 not\n");
+    script_expect(s, expected);
+}
+
+/* MWAIT with its power states, and what else tells nothing of the flow: the branches around it stay. */
+static void power_events_change_nothing(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe, 0x0f, 0x01, 0xc9, 0x75, 0xfe); /* 1002 mwait; 1005 jne */
+    put_psb(s, 0x1000, 0);
+    put_tnt(s, "N");
+    put(s, (struct pt_packet){.type = ppt_mwait, .payload.mwait = {.hints = 0x20, .ext = 1}});
+    put(s, (struct pt_packet){.type = ppt_pwre, .payload.pwre = {.state = 2, .sub_state = 0}});
+    put(s, (struct pt_packet){.type = ppt_exstop, .payload.exstop = {.ip = 0}});
+    put(s, (struct pt_packet){.type = ppt_cbr, .payload.cbr = {.ratio = 8}});
+    put(s, (struct pt_packet){.type = ppt_pwrx, .payload.pwrx = {.last = 3, .deepest = 3, .interrupt = 1}});
+    put_tnt(s, "N");
+    script_expect(s, "on 0 1000\n"
+                     "jcc 1000 1002 not\n"
+                     "jcc 1005 1007 not\n");
+}
+
+/* MWAIT and EXSTOP with the address of their instruction. */
+static void power_events_with_an_address(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe, 0x0f, 0x01, 0xc9, 0x75, 0xfe);
+    put_psb(s, 0x1000, 0);
+    put_tnt(s, "N");
+    put(s, (struct pt_packet){.type = ppt_exstop, .payload.exstop = {.ip = 1}});
+    put_ip(s, ppt_fup, 0x1002);
+    put_tnt(s, "N");
+    script_expect(s, "on 0 1000\n"
+                     "jcc 1000 1002 not\n"
+                     "jcc 1005 1007 not\n");
+}
+
+/* Page tables and virtual machines change, and a model's own packet: on the way, and in a PSB+. */
+static void what_is_only_told_changes_nothing(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe, 0x75, 0xfe);
+    put_plain(s, ppt_psb);
+    put_mode(s, ptem_64bit);
+    put(s, (struct pt_packet){.type = ppt_vmcs, .payload.vmcs = {.base = 0x12345000}});
+    put(s, (struct pt_packet){.type = ppt_pip, .payload.pip = {.cr3 = 0x7654000}});
+    put_ip(s, ppt_fup, 0x1000);
+    put_plain(s, ppt_psbend);
+    put_tnt(s, "N");
+    put(s, (struct pt_packet){.type = ppt_mnt, .payload.mnt = {.payload = 0x1234}});
+    put_tnt(s, "N");
+    script_expect(s, "on 0 1000\n"
+                     "jcc 1000 1002 not\n"
+                     "jcc 1002 1004 not\n");
+}
+
+/* TraceStop: a filter ended the trace; it goes on elsewhere. */
+static void a_trace_that_is_stopped_by_a_filter(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe, 0xff, 0xe0);
+    put_psb(s, 0x1000, 0);
+    put_tnt(s, "N");
+    put_ip(s, ppt_tip_pgd, 0x9000);
+    put_plain(s, ppt_stop);
+    put_ip(s, ppt_tip_pge, 0x1000);
+    put_tnt(s, "N");
+    put_ip(s, ppt_tip_pgd, 0);
+    script_expect(s, "on 0 1000\n"
+                     "jcc 1000 1002 not\n"
+                     "jmp 1002 9000 ind\n"
+                     "off 1002 0\n"
+                     "on 0 1000\n"
+                     "jcc 1000 1002 not\n"
+                     "jmp 1002 0 ind\n"
+                     "off 1002 0\n");
+}
+
+/* Errata BDM70, SKD007, SKD010: a PSB+ may already tell of the address at which tracing starts behind it.
+ * That is no damage on a CPU that has them; on any other one gap. */
+static void a_start_that_is_told_twice(void **state)
+{
+    static const uint8_t models[] = {0x4f, 0x5e};
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe, 0x75, 0xfe);
+    put_psb(s, 0, 0);
+    put_psb(s, 0x1000, 0);
+    put_ip(s, ppt_tip_pge, 0x1000);
+    put_tnt(s, "N");
+    s->config.family = 6;
+    s->config.stepping = 1;
+    for (size_t i = 0; i < sizeof(models); i++) {
+        s->config.model = models[i];
+        script_expect(s, "on 0 1000\n"
+                         "jcc 1000 1002 not\n");
+        assert_int_equal(s->counts.errors, 0);
+    }
+    s->config.model = 0xff;
+    script_expect(s, "gap 3\n");
+    assert_int_equal(s->counts.errors, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SCRIPT_TEST(a_tip_may_come_behind_later_bits),
+        SCRIPT_TEST(deferred_tips_before_an_interrupt),
+        SCRIPT_TEST(many_bits_in_one_packet),
+        SCRIPT_TEST(power_events_change_nothing),
+        SCRIPT_TEST(power_events_with_an_address),
+        SCRIPT_TEST(what_is_only_told_changes_nothing),
+        SCRIPT_TEST(a_trace_that_is_stopped_by_a_filter),
+        SCRIPT_TEST(a_start_that_is_told_twice),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
