@@ -152,9 +152,9 @@ struct tdb_value model_symbol_id(uint32_t symbol);
 /* The earliest start of a stall; UINT64_MAX: there is none. */
 uint64_t model_first_stall(const struct dec_model *m);
 
-/* meta.ring_stops: how far past `fired` (perf clock) each ring of the snapshot went, as the recorder and the
+/* meta.ring_stops: how far past `held` (perf clock) each ring of the snapshot went, as the recorder and the
  * rings' packets tell. ST_ENOMEM, or what tdb_set_meta_text returns. */
-int model_write_stops(struct dec_model *m, struct tdb_writer *w, uint64_t fired, struct st_error *err);
+int model_write_stops(struct dec_model *m, struct tdb_writer *w, uint64_t held, struct st_error *err);
 
 /* Interns what the stacks of stalls name, before the symbols are written. Writes `stall`, `stall_attr` and
  * `stack`. */

@@ -15,7 +15,8 @@ struct stall {
 
     int64_t offset; /* perf clock - CLOCK_MONOTONIC */
 
-    uint64_t fired_at; /* perf clock: when it was first told */
+    uint64_t
+        held_at; /* perf clock: when the trigger's condition held: at its end, or when it was told to go on */
 
     bool fired;
 };
@@ -95,8 +96,13 @@ static int gather(const struct dec_model *m, struct stall_list *list)
 {
     for (size_t i = 0; i < m->sb->stalls.n; i++) {
         const struct dec_stall_sample *sample = &m->sb->stalls.at[i];
-        struct stall s = {sample->record, (int64_t)(sample->time - sample->record.now_ktime), sample->time,
-                          sample->record.flags & ST_STALL_FIRED};
+        int64_t offset = (int64_t)(sample->time - sample->record.now_ktime);
+        struct stall s = {.record = sample->record,
+                          .offset = offset,
+                          .held_at = sample->record.end_ktime
+                                         ? (uint64_t)((int64_t)sample->record.end_ktime + offset)
+                                         : sample->time,
+                          .fired = sample->record.flags & ST_STALL_FIRED};
         struct stall *ongoing = s.record.flags & ST_STALL_COMPLETION ? find_ongoing(list, &s.record) : NULL;
 
         if (ongoing)
@@ -387,7 +393,7 @@ int model_write_stalls(struct dec_model *m, struct tdb_writer *w, const char *co
     if (!rc && fired)
         rc = tdb_set_meta_number(w, "trigger_stall_id", fired, err);
     if (!rc && fired)
-        rc = model_write_stops(m, w, list.stalls.at[fired - 1].fired_at, err);
+        rc = model_write_stops(m, w, list.stalls.at[fired - 1].held_at, err);
     st_vec_free(&list.stalls);
     return rc;
 }

@@ -1,4 +1,4 @@
-/* When each ring stopped, and with how much behind the trigger: meta.ring_stops. */
+/* When each ring stopped, and with how much behind the stall: meta.ring_stops. */
 #include "decoder/flow_time.h"
 #include "decoder/model_impl.h"
 
@@ -117,7 +117,7 @@ static void put_number(FILE *out, const char *key, bool known, int64_t value)
 }
 
 /* "tid=T cpu=C ... in_kernel=K stopped=TIME" of ring `idx` -> {"tid":...}. */
-static int put_ring(struct dec_model *m, FILE *out, unsigned idx, const char *text, uint64_t fired,
+static int put_ring(struct dec_model *m, FILE *out, unsigned idx, const char *text, uint64_t held,
                     struct st_error *err)
 {
     const struct dec_ring *ring = ring_of(m, idx);
@@ -129,21 +129,21 @@ static int put_ring(struct dec_model *m, FILE *out, unsigned idx, const char *te
     if (sscanf(text, "tid=%d cpu=%d", &tid, &cpu) != 2)
         return 0;
     if (ring && m->sb->has_pt)
-        rc = find_rest(&m->sb->pt, &ring->pieces.at[ring->pieces.n - 1], fired, &rest, err);
+        rc = find_rest(&m->sb->pt, &ring->pieces.at[ring->pieces.n - 1], held, &rest, err);
     if (rc)
         return rc;
     if (in_kernel) /* its last packet tells when */
-        stopped = rest.last > fired ? rest.last : rest.known ? fired : 0;
+        stopped = rest.last > held ? rest.last : rest.known ? held : 0;
     fprintf(out, "%s{\"in_kernel\":%d", ftell(out) > 1 ? "," : "", in_kernel);
     put_number(out, "tid", tid > 0, tid);
     put_number(out, "cpu", cpu >= 0, cpu);
-    put_number(out, "after_ns", stopped >= fired, (int64_t)(stopped - fired));
+    put_number(out, "after_ns", stopped >= held, (int64_t)(stopped - held));
     put_number(out, "after_bytes", rest.known, (int64_t)rest.bytes);
     fputc('}', out);
     return 0;
 }
 
-int model_write_stops(struct dec_model *m, struct tdb_writer *w, uint64_t fired, struct st_error *err)
+int model_write_stops(struct dec_model *m, struct tdb_writer *w, uint64_t held, struct st_error *err)
 {
     char *json = NULL;
     size_t size;
@@ -157,7 +157,7 @@ int model_write_stops(struct dec_model *m, struct tdb_writer *w, uint64_t fired,
     for (size_t i = 0; i < m->sb->meta.n && !rc; i++)
         if (sscanf(m->sb->meta.at[i].text, "ring.%u=", &idx) == 1 &&
             strstr(m->sb->meta.at[i].value, " stopped="))
-            rc = put_ring(m, out, idx, m->sb->meta.at[i].value, fired, err);
+            rc = put_ring(m, out, idx, m->sb->meta.at[i].value, held, err);
     fputc(']', out);
     if (fclose(out) && !rc)
         rc = st_nomem(err, "the rings' stops");

@@ -128,7 +128,7 @@ figure_freeze() {
             "$([ $name = user_space ] || echo '(goal: at most 200)')"
         echo "freeze_${name}_calls_after_median $median calls vs freeze_${other}"
         echo "freeze_${name}_calls_after_stall_most $most_end calls vs freeze_${other}: those between the stall's end and the trigger too, median $median_end"
-        echo "freeze_${name}_bytes_after_most $bytes bytes vs freeze_${other}: in the thread's ring from after the trigger"
+        echo "freeze_${name}_bytes_after_most $bytes bytes vs freeze_${other}: in the thread's ring from after the stall's end"
         echo "freeze_${name}_us $us us vs freeze_${other}: median, from the stall's end until user space had stopped all rings, emulated"
     done
 }

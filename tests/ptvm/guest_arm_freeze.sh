@@ -36,9 +36,9 @@ end_of "$arm" 500 "arm"
 cat arm.err
 [ $status -eq 0 ] || fail "arm ends with $status" arm.out arm.err
 [ "$(wc -l <traps.csv)" -eq "$traps" ] || fail "not $traps traps" traps.csv arm.out arm.err
-echo "$kernel: above, in the kernel, calls after the trigger, calls after the stall's end, calls before it, ns from the stall's end to the freeze; its ring: stopped in the kernel, ns and bytes after the trigger"
+echo "$kernel: above, in the kernel, calls after the trigger, calls after the stall's end, calls before it, ns from the stall's end to the freeze; its ring: stopped in the kernel, ns and bytes after the stall's end"
 # For `make bench`: how many traps, how many of them stopped in the kernel, calls after the trigger: median and most, calls after the
-# stall's end: median and most, us to the freeze: median, bytes in the ring after the trigger: most.
+# stall's end: median and most, us to the freeze: median, bytes in the ring after the stall's end: most.
 nth() { cut -d, -f"$1" traps.csv | sort -n | sed -n "$2p"; }
 half=$(((traps + 1) / 2))
 echo "freeze: $traps $(grep -c ^1, traps.csv) $(nth 2 $half) $(nth 2 "$traps") $(nth 3 $half) $(nth 3 "$traps") $(($(nth 5 $half) / 1000)) $(nth 8 "$traps")"

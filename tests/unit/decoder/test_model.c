@@ -293,7 +293,7 @@ static void give_ring(uint32_t idx, int32_t tid, int32_t cpu, size_t bytes)
     assert_int_equal(st_vec_push(&sb->rings, ring), 0);
 }
 
-/* The trigger fired at 41.6 ms. */
+/* The stall that fired ended at 41.55 ms. */
 static void rings_tell_how_far_past_the_trigger_they_went(void **state)
 {
     static const char strings[] =
@@ -306,6 +306,7 @@ static void rings_tell_how_far_past_the_trigger_they_went(void **state)
     struct st_stall_record r = stall();
 
     (void)state;
+    r.end_ktime = 40550000;
     recording_at(41600000, 0, 0, 1);
     recording_stall(&r);
     recording_meta(strings, sizeof(strings));
@@ -322,10 +323,10 @@ static void rings_tell_how_far_past_the_trigger_they_went(void **state)
                               "json_extract(value, '$.in_kernel'), "
                               "json_extract(value, '$.after_ns'), json_extract(value, '$.after_bytes') FROM "
                               "json_each((SELECT value FROM meta WHERE key = 'ring_stops'))"),
-                        "11|-|1|100000|11\n" /* from the packet on that is told 41.5 ms */
-                        "-|3|0|1000000|11\n"
-                        "12|-|0|1100000|0\n" /* its last packet is of before */
-                        "13|-|0|1200000|0\n"
+                        "11|-|1|150000|11\n" /* from the packet on that is told 41.5 ms */
+                        "-|3|0|1050000|11\n"
+                        "12|-|0|1150000|0\n" /* its last packet is of before */
+                        "13|-|0|1250000|0\n"
                         "14|-|0|-|-\n");
 }
 

@@ -345,6 +345,10 @@ static void added_symbols_join_those_of_the_file(void **state)
     assert_int_equal(dec_image_add_symbol(image, TEXT + 0x40, 8, "_ZN4pool4Work3runEPKcm", NULL, NULL), 0);
     assert_symbol(image, TEXT + 0x30, "LFoo;::bar@1", TEXT + 0x20, 0x20); /* as it is */
     assert_symbol(image, TEXT + 0x41, "_ZN4pool4Work3runEPKcm", TEXT + 0x40, 8);
+    assert_int_equal(dec_image_add_symbol(image, TEXT + 0x60, 8, "veth_xmit", "[veth]", NULL), 0);
+    assert_string_equal(dec_image_symbol(image, TEXT + 0x61)->name, "veth_xmit");
+    assert_string_equal(dec_image_symbol(image, TEXT + 0x61)->module, "[veth]");
+    assert_null(dec_image_symbol(image, TEXT + 0x41)->module);
     assert_ptr_equal(dec_image_symbol(image, TEXT), own);
 }
 
