@@ -346,7 +346,7 @@ static int apply_ksymbol(struct sb_context *c, const struct pd_record *r, uint64
     id.path = path;
     rc = dec_images_get(c->images, &id, &image, err);
     if (!rc)
-        rc = dec_image_add_symbol(image, 0, m->length, m->name, err);
+        rc = dec_image_add_symbol(image, 0, m->length, m->name, NULL, err);
     return rc ? rc : dec_space_map(c->sb->kernel, time, m->address, m->length, 0, image, err);
 }
 
