@@ -100,6 +100,8 @@ struct fast {
 
     uint64_t points, first_time; /* of the stretch */
 
+    bool far_waits; /* the address of a far branch that switched the address space is still to come */
+
     bool timely; /* every time is worked out, not only those that something depends on */
 
     uint64_t loose; /* instructions that ended at no branch of the graph */

@@ -50,7 +50,8 @@ void fast_limit(struct fast *f)
     if (s->limit != NEVER && s->limit > 0)
         s->limit--; /* rounded */
     limit_cycles(s);
-    limit_ctc(s);
+    if (f->counting)
+        limit_ctc(s);
 }
 
 /* The time of what comes now, if packets told a new one. */
@@ -116,7 +117,7 @@ static bool on_clock(struct fast *f, const uint8_t *p)
     else if ((done = times_settle(t, f->p, f->end)))
         times_cbr(t, p[2]);
     limit_cycles(&f->s);
-    if (*p != PACKET_MTC)
+    if (*p != PACKET_MTC && f->counting)
         limit_ctc(&f->s);
     return done;
 }
@@ -194,6 +195,7 @@ static bool on_tip(struct fast *f, const uint8_t *p)
     uint64_t ip = f->s.last_ip;
     if (!known || !f->s.on || !fast_advance(f, &at) || !point(f, POINT_BRANCH))
         return false;
+    f->far_waits = false;
     uint32_t node = at >> FAST_SHIFT;
     if ((at & 7) == FAST_RETURN)
         fast_pop(f, &ignored);
@@ -268,6 +270,7 @@ static bool on_disable(struct fast *f, const uint8_t *p)
     uint64_t ip = known ? f->s.last_ip : 0;
     if (!f->s.on || !find_leaving(f, known, ip, &at) || !point(f, POINT_BRANCH))
         return false;
+    f->far_waits = false;
     uint32_t node = at >> FAST_SHIFT;
     const struct fast_about *about = &f->graph->about[node];
     uint64_t next = fast_next(f->graph, about);
@@ -299,7 +302,8 @@ static bool on_paging(struct fast *f)
     if (!point(f, kind))
         return false;
     f->s.times.fresh = false;
-    return !f->s.on || (at & 7) == FAST_TIP || fast_pass(f, at);
+    f->far_waits = f->s.on && (at & 7) == FAST_TIP;
+    return !f->s.on || f->far_waits || fast_pass(f, at);
 }
 
 /* What ends an interrupted instruction. */
@@ -332,7 +336,7 @@ static bool on_fup(struct fast *f, const uint8_t *p)
     enum code_mode mode = f->s.mode;
     bool known = packet_ip(p, &f->s.last_ip);
     uint64_t from = f->s.last_ip;
-    if (!known || !f->s.on || !fast_reach(f, from))
+    if (!known || !f->s.on || f->far_waits || !fast_reach(f, from))
         return false;
     f->s.times.fresh = false;
     for (;;) {
@@ -663,6 +667,7 @@ static bool count_run(struct fast *f, const uint8_t *to)
 bool fast_stretch(struct fast *f, const uint8_t *to)
 {
     f->nbits = 0;
+    f->far_waits = false;
     fast_limit(f);
     f->timely = fast_trailing(f) || to == f->end;
     while (f->p < to) {
@@ -685,5 +690,5 @@ bool fast_stretch(struct fast *f, const uint8_t *to)
         if (!done)
             return false;
     }
-    return fast_flush(f) && f->p == to && (to == f->end || cross(f, to));
+    return fast_flush(f) && f->p == to && !f->far_waits && (to == f->end || cross(f, to));
 }
