@@ -56,8 +56,8 @@ truth_observe_fn truth_observe_switches, truth_observe_wakes, truth_observe_call
     truth_observe_function, truth_observe_hits, truth_observe_tracepoint, truth_observe_packets,
     truth_observe_softirqs, truth_observe_irqs;
 
-truth_seen_fn truth_offcpu, truth_offcpu_idle, truth_blocked, truth_preempted, truth_runq, truth_syscalls,
-    truth_idle_calls, truth_nothing, truth_receives, truth_busy, truth_quiet, truth_priorities,
-    truth_function, truth_hits, truth_unread, truth_unsent, truth_handlers;
+truth_seen_fn truth_offcpu, truth_offcpu_idle, truth_blocked, truth_preempted, truth_runq, truth_woken,
+    truth_ready_preempted, truth_syscalls, truth_idle_calls, truth_nothing, truth_receives, truth_busy,
+    truth_quiet, truth_priorities, truth_function, truth_hits, truth_unread, truth_unsent, truth_handlers;
 
 #endif

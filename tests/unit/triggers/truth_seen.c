@@ -178,26 +178,43 @@ void truth_observe_wakes(struct observer *o)
 }
 
 /* sched_wakeup: pid at 24. */
-size_t truth_runq(const struct observer *o, const struct workload *w, struct truth_span *out, size_t room)
+static size_t ready(const struct observer *o, struct spans s, bool woken, bool preempted)
 {
-    struct spans s = {out, 0, room};
     struct threads all = {.n = 0};
 
-    (void)w;
     for (size_t i = 0; i < o->seen.n; i++) {
         const struct observed *e = &o->seen.at[i];
         struct thread *t = is_ours(e, 8) ? thread(&all, observed_int(e, 24)) : NULL;
 
         if (e->event == 1) {
-            t->since = t->since ? t->since : e->time;
+            t->since = t->since || !woken ? t->since : e->time;
             continue;
         }
         if (t)
-            leave(&s, t, e, !(observed_int(e, 32) & 0xff));
+            leave(&s, t, e, preempted && !(observed_int(e, 32) & 0xff));
         if (is_ours(e, 40))
             come_back(&s, thread(&all, observed_int(e, 56)), e);
     }
     return s.n;
+}
+
+size_t truth_runq(const struct observer *o, const struct workload *w, struct truth_span *out, size_t room)
+{
+    (void)w;
+    return ready(o, (struct spans){out, 0, room}, true, true);
+}
+
+size_t truth_woken(const struct observer *o, const struct workload *w, struct truth_span *out, size_t room)
+{
+    (void)w;
+    return ready(o, (struct spans){out, 0, room}, true, false);
+}
+
+size_t truth_ready_preempted(const struct observer *o, const struct workload *w, struct truth_span *out,
+                             size_t room)
+{
+    (void)w;
+    return ready(o, (struct spans){out, 0, room}, false, true);
 }
 
 /* ---- system calls ---- */

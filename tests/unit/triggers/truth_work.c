@@ -231,7 +231,9 @@ void truth_wake(struct workload *w)
     for (int i = 0; i < stalls(); i++) {
         uint64_t start;
 
-        workload_sleep_ms(10);
+        do
+            workload_sleep_ms(10);
+        while (!w->shared->note[0] || !workload_sleeps(w->shared->note[0]));
         start = workload_now();
         must(write(wakes[1], "x", 1) == 1);
         while (workload_now() - start < (uint64_t)length(i) * MS)

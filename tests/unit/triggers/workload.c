@@ -120,7 +120,7 @@ __attribute__((noinline)) void workload_read_fed(struct workload *w, int fd)
 }
 
 /* Whether the thread sleeps (state S or D in /proc/PID/stat, proc(5)). */
-static bool sleeps(pid_t pid)
+bool workload_sleeps(pid_t pid)
 {
     char path[32], state = 0;
     FILE *f;
@@ -143,7 +143,7 @@ pid_t workload_feeder(struct workload *w, int fd, int ms, int n)
     set_priority(true);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (int i = 0; i < n; i++) {
-        while (w->shared->asked <= i || !sleeps(w->pid))
+        while (w->shared->asked <= i || !workload_sleeps(w->pid))
             workload_sleep_ms(1);
         workload_sleep_ms(ms);
         if (write(fd, "x", 1) != 1)

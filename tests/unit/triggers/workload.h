@@ -55,6 +55,9 @@ uint64_t workload_now(void);
 pid_t workload_tid(void);
 void workload_sleep_ms(int ms);
 
+/* Whether the thread sleeps right now. */
+bool workload_sleeps(pid_t tid);
+
 /* For the child's first thread: reads a byte that comes so long after it blocked, however slow the machine;
  * notes the stall. */
 void workload_read_fed(struct workload *w, int fd);
