@@ -62,9 +62,10 @@ moment cgroup --no-kernel --cgroup one
 # Two targets; one of them is killed while the snapshot is taken: it is being written.
 start_arm --source intel-pt --no-kernel --ring 1M -o killed -p "$first,$second"
 kill -INT "$arm"
-until compgen -G '.killed.1.data.*' >/dev/null || [ -e killed.1.data ] || ! running "$arm"; do :; done
-kill -KILL "$first"
+begin=$SECONDS
+until compgen -G '.killed.1.data.*' >/dev/null || [ -e killed.1.data ] || [ $((SECONDS - begin)) -gt 60 ]; do :; done
 [ ! -e killed.1.data ] || fail "the snapshot was written before the target could be killed"
+kill -KILL "$first"
 end_of "$arm" 120 "arm with a killed target"
 [ $status -eq 0 ] || fail "a target that is killed during the snapshot: exit $status" arm.out arm.err
 [ "$(calls_of killed leaf "AND tid = $second")" -gt 100 ] || fail "a target that is killed during the snapshot: the other's calls are missing"
