@@ -201,6 +201,17 @@ void fast_crew_count(struct fast_crew *crew, struct dec_flow_counts *counts);
 /* From f->p to behind the next PSB+, at `to`, or to the end of the run. */
 bool fast_stretch(struct fast *f, const uint8_t *to);
 
+/* The limits of the present state, from its times. */
+void fast_limit(struct fast *f);
+
+/* The time of what comes now (POINT_*), if packets told a new one. */
+bool fast_point(struct fast *f, unsigned kind);
+
+/* A packet of time or none at all at p. False: neither, or it cannot be read. */
+bool fast_time(struct fast *f, const uint8_t *p, size_t size);
+
+/* fast_psb.c: */
+
 /* Goes behind the PSB+, whose times are known and whose state should be that of the walk; takes over the
  * mode. */
 bool fast_behind_psb(struct fast *f, const uint8_t *psb);
@@ -208,8 +219,8 @@ bool fast_behind_psb(struct fast *f, const uint8_t *psb);
 /* Stands behind a PSB+ of which nothing else is known. False: it cannot be read. */
 bool fast_begin(struct fast *f, const uint8_t *psb);
 
-/* The limits of the present state, from its times. */
-void fast_limit(struct fast *f);
+/* Over the PSB+ at p, whose state must be that of the walk. */
+bool fast_cross(struct fast *f, const uint8_t *p);
 
 /* fast_trail.c: */
 

@@ -3,6 +3,8 @@
 #ifndef ST_DECODER_FAST_PACKET_H
 #define ST_DECODER_FAST_PACKET_H
 
+#include "decoder/flow_code.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -167,6 +169,29 @@ static inline uint64_t packet_tnt(const uint8_t *p)
     /* The packet's own stop bit, its highest, is shifted out. */
     int top = __builtin_clzll(bits);
     return (bits << 1 | 1) << top;
+}
+
+/* A packet of time, or none at all. */
+static inline bool packet_is_time(const uint8_t *p)
+{
+    return *p == PACKET_PAD || (*p & 3) == 3 || *p == PACKET_TSC || *p == PACKET_MTC ||
+           (*p == PACKET_EXTENDED && (p[1] == EXTENDED_TMA || p[1] == EXTENDED_CBR));
+}
+
+/* The mode that a MODE.Exec packet tells. False: it is another, or a reserved one. */
+static inline bool packet_mode(const uint8_t *p, enum code_mode *mode)
+{
+    static const enum code_mode modes[] = {CODE_16, CODE_64, CODE_32};
+    if (p[1] >> 5 != 0 || (p[1] & 3) == 3)
+        return false;
+    *mode = modes[p[1] & 3];
+    return true;
+}
+
+/* A MODE.TSX packet in or at the end of a transaction. */
+static inline bool packet_is_transaction(const uint8_t *p)
+{
+    return p[1] >> 5 == 1 && p[1] & 3;
 }
 
 #endif

@@ -54,8 +54,7 @@ void fast_limit(struct fast *f)
         limit_ctc(s);
 }
 
-/* The time of what comes now, if packets told a new one. */
-static bool point(struct fast *f, unsigned kind)
+bool fast_point(struct fast *f, unsigned kind)
 {
     struct fast_state *s = &f->s;
     struct flow_times *t = &s->times;
@@ -122,14 +121,7 @@ static bool on_clock(struct fast *f, const uint8_t *p)
     return done;
 }
 
-static bool is_time(const uint8_t *p)
-{
-    return *p == PACKET_PAD || (*p & 3) == 3 || *p == PACKET_TSC || *p == PACKET_MTC ||
-           (*p == PACKET_EXTENDED && (p[1] == EXTENDED_TMA || p[1] == EXTENDED_CBR));
-}
-
-/* A packet of time or none at all at p. False: neither, or it cannot be read. */
-static bool on_time(struct fast *f, const uint8_t *p, size_t size)
+bool fast_time(struct fast *f, const uint8_t *p, size_t size)
 {
     if (*p == PACKET_PAD)
         return true;
@@ -138,20 +130,6 @@ static bool on_time(struct fast *f, const uint8_t *p, size_t size)
     if (*p == PACKET_TSC || *p == PACKET_MTC)
         return on_clock(f, p);
     return *p == PACKET_EXTENDED && (p[1] == EXTENDED_TMA || p[1] == EXTENDED_CBR) && on_clock(f, p);
-}
-
-static bool mode_at(const uint8_t *p, enum code_mode *mode)
-{
-    static const enum code_mode modes[] = {CODE_16, CODE_64, CODE_32};
-    if (p[1] >> 5 != 0 || (p[1] & 3) == 3)
-        return false;
-    *mode = modes[p[1] & 3];
-    return true;
-}
-
-static bool is_transaction(const uint8_t *p)
-{
-    return p[1] >> 5 == 1 && p[1] & 3;
 }
 
 /* Stands at the target of a branch by the node, which keeps the edge. */
@@ -193,7 +171,7 @@ static bool on_tip(struct fast *f, const uint8_t *p)
     fast_edge at, ignored;
     bool known = packet_ip(p, &f->s.last_ip);
     uint64_t ip = f->s.last_ip;
-    if (!known || !f->s.on || !fast_advance(f, &at) || !point(f, POINT_BRANCH))
+    if (!known || !f->s.on || !fast_advance(f, &at) || !fast_point(f, POINT_BRANCH))
         return false;
     f->far_waits = false;
     uint32_t node = at >> FAST_SHIFT;
@@ -220,7 +198,7 @@ static bool on_enable(struct fast *f, const uint8_t *p)
 {
     bool known = packet_ip(p, &f->s.last_ip);
     uint64_t ip = f->s.last_ip;
-    if (!known || f->s.on || !point(f, POINT_NOW) || !ask(f))
+    if (!known || f->s.on || !fast_point(f, POINT_NOW) || !ask(f))
         return false;
     f->s.times.fresh = false;
     f->s.on = true;
@@ -268,7 +246,7 @@ static bool on_disable(struct fast *f, const uint8_t *p)
     fast_edge at;
     bool known = packet_ip(p, &f->s.last_ip);
     uint64_t ip = known ? f->s.last_ip : 0;
-    if (!f->s.on || !find_leaving(f, known, ip, &at) || !point(f, POINT_BRANCH))
+    if (!f->s.on || !find_leaving(f, known, ip, &at) || !fast_point(f, POINT_BRANCH))
         return false;
     f->far_waits = false;
     uint32_t node = at >> FAST_SHIFT;
@@ -299,7 +277,7 @@ static bool on_paging(struct fast *f)
             return false;
         kind = POINT_BEFORE;
     }
-    if (!point(f, kind))
+    if (!fast_point(f, kind))
         return false;
     f->s.times.fresh = false;
     f->far_waits = f->s.on && (at & 7) == FAST_TIP;
@@ -349,137 +327,12 @@ static bool on_fup(struct fast *f, const uint8_t *p)
             break;
         if (*p == PACKET_EXTENDED && p[1] == EXTENDED_PIP)
             f->s.times.fresh = false;
-        else if (*p == PACKET_MODE ? !mode_at(p, &mode) || mode != f->s.mode : !on_time(f, p, size))
+        else if (*p == PACKET_MODE ? !packet_mode(p, &mode) || mode != f->s.mode : !fast_time(f, p, size))
             return false;
     }
-    bool done = point(f, POINT_NOW) && on_interrupt(f, from, p);
+    bool done = fast_point(f, POINT_NOW) && on_interrupt(f, from, p);
     f->s.times.fresh = false;
     return done;
-}
-
-/* What a PSB+ says besides time. */
-struct header {
-    uint64_t ip; /* 0: none, tracing is off */
-
-    enum code_mode mode;
-
-    bool has_mode, has_fup;
-};
-
-/* Reads the PSB+ at p; applies its times if `apply`. False: it has something unusual, or is cut off. */
-static bool read_header(struct fast *f, const uint8_t *p, bool apply, struct header *h)
-{
-    uint64_t last = 0;
-    memset(h, 0, sizeof(*h));
-    if (packet_size(p, f->end) != PSB_SIZE)
-        return false;
-    for (p += PSB_SIZE;;) {
-        size_t size = packet_size(p, f->end);
-        if (size == 0)
-            return false;
-        f->p = p + size;
-        if (*p == PACKET_EXTENDED && p[1] == EXTENDED_PSBEND)
-            break;
-        if ((*p & 0x1f) == PACKET_FUP) {
-            h->has_fup = packet_ip(p, &last);
-            h->ip = last;
-            if (!h->has_fup)
-                return false;
-            f->s.times.fresh &= !apply;
-        } else if (*p == PACKET_MODE) {
-            enum code_mode before = h->mode;
-            if (is_transaction(p) || (p[1] >> 5 == 0 && !mode_at(p, &h->mode)) || p[1] >> 5 > 1)
-                return false;
-            if (h->has_mode && h->mode != before)
-                return false;
-            h->has_mode |= p[1] >> 5 == 0;
-        } else if (*p == PACKET_EXTENDED && p[1] == EXTENDED_PIP) {
-            f->s.times.fresh &= !apply;
-        } else if (is_time(p)) {
-            if (apply && !on_time(f, p, size))
-                return false;
-        } else {
-            return false;
-        }
-        p += size;
-    }
-    f->s.last_ip = last;
-    return true;
-}
-
-bool fast_behind_psb(struct fast *f, const uint8_t *psb)
-{
-    struct header h;
-    if (!read_header(f, psb, false, &h) || h.has_fup != f->s.on)
-        return false;
-    if (h.has_mode && f->s.mode_known && h.mode != f->s.mode)
-        return false;
-    if (h.has_mode)
-        f->s.mode = h.mode;
-    f->s.mode_known |= h.has_mode;
-    return true;
-}
-
-bool fast_begin(struct fast *f, const uint8_t *psb)
-{
-    struct fast_state *s = &f->s;
-    struct header h;
-    memset(s, 0, sizeof(*s));
-    s->times.config = &f->w->options->config;
-    s->worlds[0] = s->worlds[1] = UINT32_MAX;
-    if (!read_header(f, psb, true, &h))
-        return false;
-    s->mode = h.has_mode ? h.mode : f->w->options->config.bits == 32 ? CODE_32 : CODE_64;
-    s->mode_known = h.has_mode;
-    s->serial = h.has_fup && h.has_mode ? s->times.serial : 0; /* as cross() leaves it */
-    if (s->times.base.known)
-        s->now = dec_clock_ns(&s->times.config->clock, s->times.tsc);
-    if (!fast_ask(f))
-        return false;
-    s->on = h.has_fup;
-    if (s->on)
-        fast_stand(f, h.ip);
-    return true;
-}
-
-/* Whether there is nothing unusual up to the first packet of a branch, or the end of the next PSB+: libipt
- * reads ahead so far behind a PSB+, and tells nothing of that PSB+ where it fails. */
-static bool ahead_is_whole(const struct fast *f)
-{
-    bool header = false;
-    size_t size;
-    for (const uint8_t *p = f->p; p < f->end; p += size) {
-        unsigned kind = *p & 0x1f;
-        size = packet_size(p, f->end);
-        if (size == 0 || *p == PACKET_FUP) /* such a FUP has no address */
-            return false;
-        if (is_time(p) || kind == PACKET_FUP || *p == PACKET_MODE)
-            continue;
-        if (*p != PACKET_EXTENDED || p[1] == EXTENDED_TNT)
-            return !header;
-        if (p[1] == EXTENDED_PSBEND || p[1] == EXTENDED_OVF)
-            return header && p[1] == EXTENDED_PSBEND;
-        header |= p[1] == EXTENDED_PSB;
-    }
-    return true;
-}
-
-/* Over the PSB+ at p, whose state must be that of the walk. */
-static bool cross(struct fast *f, const uint8_t *p)
-{
-    struct header h;
-    if (!read_header(f, p, false, &h) || h.has_fup != f->s.on)
-        return false;
-    if (f->s.on && (!fast_reach(f, h.ip) || (h.has_mode && h.mode != f->s.mode)))
-        return false;
-    if (!ahead_is_whole(f))
-        return false;
-    f->s.mode_known |= h.has_mode;
-    f->timely = true; /* so that each stretch ends with a time that is known */
-    if (!read_header(f, p, true, &h))
-        return false;
-    /* While tracing is off, nothing happens at that time; libipt tells of a PSB+ by its mode. */
-    return !f->s.on || !h.has_mode || point(f, POINT_NOW);
 }
 
 /* The time of a TNT packet is that of its last bit, whose words are the last of the trail: it goes in front
@@ -490,7 +343,7 @@ static bool point_in_trail(struct fast *f)
     size_t n = f->last_words;
     f->trail.n -= n;
     memcpy(words, f->trail.at + f->trail.n, n * sizeof(*words));
-    if (!point(f, POINT_BRANCH) || !fast_room(f, n))
+    if (!fast_point(f, POINT_BRANCH) || !fast_room(f, n))
         return false;
     memcpy(f->trail.at + f->trail.n, words, n * sizeof(*words));
     f->trail.n += n;
@@ -517,7 +370,7 @@ static bool on_tnt(struct fast *f, const uint8_t *p)
     if (!f->s.on || !bits || bits == TNT_NONE)
         return false;
     if (f->counting) {
-        if (!count_tnt(f, bits) || !point(f, POINT_BRANCH))
+        if (!count_tnt(f, bits) || !fast_point(f, POINT_BRANCH))
             return false;
     } else {
         bool timed = t->base.known && t->serial != f->s.serial;
@@ -537,7 +390,7 @@ static bool on_extended(struct fast *f, const uint8_t *p, size_t size)
         return fast_flush(f) && on_paging(f);
     case EXTENDED_TMA:
     case EXTENDED_CBR:
-        return on_time(f, p, size);
+        return fast_time(f, p, size);
     default:
         return false;
     }
@@ -548,12 +401,12 @@ static bool on_mode(const struct fast *f, const uint8_t *p)
 {
     enum code_mode mode;
     size_t size = 2;
-    if (!mode_at(p, &mode) || mode != f->s.mode)
+    if (!packet_mode(p, &mode) || mode != f->s.mode)
         return false;
     do {
         p += size;
         size = packet_size(p, f->end);
-    } while (size && is_time(p));
+    } while (size && packet_is_time(p));
     return size && (*p & 0x1f) == (f->s.on ? PACKET_TIP : PACKET_PGE);
 }
 
@@ -581,7 +434,7 @@ static bool on_odd(struct fast *f, const uint8_t *p)
 struct tally {
     uint64_t cycles, ctc, serial;
 
-    uint64_t most; /* cycles, from which on point() has more to do */
+    uint64_t most; /* cycles, from which on fast_point() has more to do */
 
     uint32_t last_mtc;
 
@@ -627,7 +480,7 @@ static bool count_run(struct fast *f, const uint8_t *to)
             nbits += n;
             if (known && sum.serial != seen) {
                 if (sum.cycles >= sum.most)
-                    break; /* point() has more to do */
+                    break; /* fast_point() has more to do */
                 seen = sum.serial;
                 points++;
             }
@@ -661,7 +514,7 @@ static bool count_run(struct fast *f, const uint8_t *to)
     keep_tally(s, &sum);
     bool due = p < to && !(*p & 1) && *p > PACKET_EXTENDED; /* its bits were taken, its time not */
     f->p = p + due;
-    return !due || point(f, POINT_BRANCH);
+    return !due || fast_point(f, POINT_BRANCH);
 }
 
 bool fast_stretch(struct fast *f, const uint8_t *to)
@@ -690,5 +543,5 @@ bool fast_stretch(struct fast *f, const uint8_t *to)
         if (!done)
             return false;
     }
-    return fast_flush(f) && f->p == to && !f->far_waits && (to == f->end || cross(f, to));
+    return fast_flush(f) && f->p == to && !f->far_waits && (to == f->end || fast_cross(f, to));
 }
