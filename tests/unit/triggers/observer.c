@@ -7,12 +7,16 @@
 
 #include <cmocka.h>
 #include <linux/perf_event.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -167,8 +171,39 @@ void observer_end(struct observer *o)
     assert_int_equal(o->lost, 0);
 }
 
+static void stay_busy(int cpu)
+{
+    const struct sched_param none = {0};
+    cpu_set_t one;
+
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (sched_setaffinity(0, sizeof(one), &one) || sched_setscheduler(0, SCHED_IDLE, &none))
+        _exit(1);
+    for (;;)
+        ;
+}
+
+void observer_keep_awake(struct observer *o)
+{
+    for (int cpu = 0; cpu < sysconf(_SC_NPROCESSORS_ONLN); cpu++) {
+        pid_t pid = fork();
+
+        if (pid == 0)
+            stay_busy(cpu);
+        assert_true(pid > 0);
+        assert_int_equal(st_vec_push(&o->busy, pid), 0);
+    }
+}
+
 void observer_free(struct observer *o)
 {
+    for (size_t i = 0; i < o->busy.n; i++) {
+        kill(o->busy.at[i], SIGKILL);
+        waitpid(o->busy.at[i], NULL, 0);
+    }
+    st_vec_free(&o->busy);
     for (size_t i = 0; i < o->fds.n; i++) {
         munmap(o->rings.at[i], (size_t)(PAGES + 1) * 4096);
         close(o->fds.at[i]);

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define OBSERVER_EVENTS 4
 
@@ -31,6 +32,8 @@ struct observer {
 
     uint64_t lost;
 
+    ST_VEC(pid_t) busy; /* see observer_keep_awake() */
+
     ST_VEC(struct observed) seen;
 };
 
@@ -43,6 +46,10 @@ void observer_add(struct observer *o, const char *event, const char *filter, int
 
 /* The same of a function of this program: each entry, or each return, in any process that runs it. */
 void observer_add_function(struct observer *o, const void *function, bool returns);
+
+/* Has a process on each CPU that gives way to everyone, so that none is idle until observer_free(): there are
+ * kernels whose perf does not see what interrupts do while a CPU is. */
+void observer_keep_awake(struct observer *o);
 
 /* Ends it; what was seen is then in o->seen, by time. Fails the test when something was lost. */
 void observer_end(struct observer *o);

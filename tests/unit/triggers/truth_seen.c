@@ -404,6 +404,7 @@ void truth_observe_packets(struct observer *o)
 {
     char filter[96];
 
+    observer_keep_awake(o); /* acknowledgements, which let packets go, come in interrupts */
     snprintf(filter, sizeof(filter), "len==%d||len==%d||len==%d", HEADERS + FIRST, HEADERS + SECOND,
              HEADERS + FIRST + SECOND);
     observer_add(o, "raw_syscalls/sys_enter", "id==44&&" OURS, 0); /* sendto */
