@@ -34,7 +34,7 @@ void spans_run(struct workload *work, workload_fn *fn, struct watch *w, const ch
     workload_go(work);
     give_up = workload_now() + PATIENCE_MS * MS;
     while (workload_now() < give_up &&
-           (work->shared->stalls < noted || told_fired(w, 0, -1) < fired || any_open(w)))
+           (work->shared->stalls < noted || told_fired(w, 0, -1) < fired || (fired && any_open(w))))
         watch_collect(w, w->records.n + 1, 20);
     watch_collect(w, SIZE_MAX, SETTLE);
     assert_int_equal(work->shared->stalls, noted);

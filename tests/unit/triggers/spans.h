@@ -8,7 +8,7 @@
 #define BELOW 7
 
 /* Forks the workload, watches it by `trigger`, lets it go, and waits until it noted `noted` stalls, `fired`
- * have fired and what was told as ongoing has ended. */
+ * have fired and, where any is to fire, what was told as ongoing has ended. */
 void spans_run(struct workload *work, workload_fn *fn, struct watch *w, const char *trigger, uint32_t noted,
                size_t fired);
 
