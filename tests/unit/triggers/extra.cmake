@@ -9,8 +9,8 @@ endforeach()
 
 target_sources(unit_triggers_truth PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/unit/triggers/truth_work.c
                                            ${CMAKE_CURRENT_SOURCE_DIR}/unit/triggers/truth_seen.c)
-if(ST_SANITIZE) # they tell what the kernel's programs do, once
-  set_tests_properties(unit_triggers_truth unit_triggers_cgroup PROPERTIES LABELS truth)
+if(ST_SANITIZE) # it tells what the kernel's programs do, once
+  set_tests_properties(unit_triggers_truth PROPERTIES LABELS truth)
 endif()
 
 # A user's own BPF object, for bpf:FILE.o.
