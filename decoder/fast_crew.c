@@ -140,13 +140,20 @@ static int make_groups(struct fast_crew *crew, size_t first, size_t end)
     return 0;
 }
 
+static bool same_base(const struct time_base *a, const struct time_base *b)
+{
+    return a->known == b->known && a->tsc == b->tsc && a->tied == b->tied && a->counts == b->counts &&
+           (!a->counts || (a->ctc_tsc == b->ctc_tsc && a->ctc == b->ctc && a->last_mtc == b->last_mtc &&
+                           a->sure == b->sure));
+}
+
 /* Whether a group began as the one before it ended. */
 static bool joins(const struct group *before, const struct group *g)
 {
     const struct fast_state *end = &before->to, *begin = &g->from;
     return g->begun && before->done == before->end && end->where.space == begin->where.space &&
-           end->mode == begin->mode && !end->begin && end->times.base.known == begin->times.base.known &&
-           end->times.base.tsc == begin->times.base.tsc && end->times.ratio == begin->times.ratio;
+           end->mode == begin->mode && !end->begin && same_base(&end->times.base, &begin->times.base) &&
+           end->times.ratio == begin->times.ratio;
 }
 
 /* Walks a group once more, to take it back. */

@@ -99,7 +99,7 @@ static bool on_cyc(struct fast *f, const uint8_t *p, size_t size)
     t->cycles += cycles;
     t->fresh = true;
     t->serial++;
-    return t->config->nom_freq || t->bounded || times_settle(t, f->p, f->end);
+    return t->config->nom_freq || times_bound(t, f->p, f->end);
 }
 
 /* A packet that is about time, CYC apart. */
