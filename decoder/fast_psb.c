@@ -122,7 +122,6 @@ bool fast_cross(struct fast *f, const uint8_t *p)
     if (!ahead_is_whole(f))
         return false;
     f->s.mode_known |= h.has_mode;
-    f->timely = true; /* so that each stretch ends with a time that is known */
     if (!read_header(f, p, true, &h))
         return false;
     /* While tracing is off, nothing happens at that time; libipt tells of a PSB+ by its mode. */
