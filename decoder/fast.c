@@ -126,11 +126,15 @@ static bool hand_back(struct fast *f, size_t psb)
     if (!fast_trailing(f)) {
         w->where = s->where;
         w->asked = s->asked;
-        fast_now(f); /* where damage follows, as it was */
         w->now = s->now;
         w->begin = s->begin;
     }
-    return walk_resume(w, psb, &s->times, (uint64_t)(f->from - f->begin));
+    if (!walk_resume(w, psb, &s->times, (uint64_t)(f->from - f->begin)))
+        return false;
+    uint64_t now = dec_clock_ns(&w->options->config.clock, w->times.tsc);
+    if (!fast_trailing(f) && w->times.base.known && now > w->now)
+        w->now = now;
+    return true;
 }
 
 /* Takes back what a stretch that was not finished counted: by walking it once more. */

@@ -180,6 +180,19 @@ static void set_absolute(struct flow_times *t)
     t->serial++;
 }
 
+/* tsc of the cycles since `from`, whose bound is known. False: so many are damage. */
+static bool add_cycles(struct flow_times *t)
+{
+    double passed = (double)t->cycles * (t->ratio > 0 ? t->ratio : 1.0);
+    uint64_t room = t->bound > t->from ? t->bound - t->from : 0;
+    if (t->bound == UINT64_MAX && passed > LONGEST)
+        return false;
+    uint64_t tsc = t->from + (passed < (double)room ? (uint64_t)passed : room);
+    if (tsc > t->tsc)
+        t->tsc = tsc;
+    return true;
+}
+
 static void apply_cyc(struct flow_times *t, const struct pt_packet_cyc *packet)
 {
     t->counted += packet->value;
@@ -188,13 +201,8 @@ static void apply_cyc(struct flow_times *t, const struct pt_packet_cyc *packet)
     t->cycles += packet->value;
     if (!t->bounded)
         look_ahead(t);
-    double passed = (double)t->cycles * (t->ratio > 0 ? t->ratio : 1.0);
-    uint64_t room = t->bound > t->from ? t->bound - t->from : 0;
-    if (t->bound == UINT64_MAX && passed > LONGEST)
+    if (!add_cycles(t))
         return;
-    uint64_t tsc = t->from + (passed < (double)room ? (uint64_t)passed : room);
-    if (tsc > t->tsc)
-        t->tsc = tsc;
     t->fresh = true;
     t->serial++;
 }
@@ -328,16 +336,7 @@ bool times_settle(struct flow_times *t, const uint8_t *ahead, const uint8_t *end
 {
     if (t->cycles == 0)
         return true;
-    if (!times_bound(t, ahead, end))
-        return false;
-    double passed = (double)t->cycles * (t->ratio > 0 ? t->ratio : 1.0);
-    uint64_t room = t->bound > t->from ? t->bound - t->from : 0;
-    if (t->bound == UINT64_MAX && passed > LONGEST)
-        return false;
-    uint64_t tsc = t->from + (passed < (double)room ? (uint64_t)passed : room);
-    if (tsc > t->tsc)
-        t->tsc = tsc;
-    return true;
+    return times_bound(t, ahead, end) && add_cycles(t);
 }
 
 bool times_resume(struct flow_times *t, const struct flow_times *known, uint64_t offset)
@@ -349,6 +348,10 @@ bool times_resume(struct flow_times *t, const struct flow_times *known, uint64_t
     t->behind_psb = offset;
     if (pt_pkt_sync_set(packets, offset) < 0)
         return false;
+    if (t->cycles && !t->bounded)
+        look_ahead(t);
+    if (t->cycles)
+        add_cycles(t); /* the fast walk may not have done so yet */
     step(t);
     return true;
 }
