@@ -118,7 +118,11 @@ static bool on_cyc(struct fast *f, const uint8_t *p, size_t size)
     t->cycles += cycles;
     t->fresh = true;
     t->serial++;
-    return t->config->nom_freq || times_bound(t, f->p, f->end);
+    if (t->config->nom_freq || t->bounded)
+        return true;
+    bool known = times_bound(t, f->p, f->end);
+    limit_cycles(&f->s); /* their length is now known */
+    return known;
 }
 
 /* A packet that is about time, CYC apart. */
@@ -482,6 +486,50 @@ static void keep_tally(struct fast *f, const struct tally *tally)
     limit_cycles(&f->s);
 }
 
+/* Of these, what returns 0 cannot be added; else it is the size of the packet. */
+
+static inline size_t add_tnt(struct fast *f, struct tally *sum, uint32_t byte)
+{
+    unsigned n = 30 - (unsigned)__builtin_clz(byte);
+    if (sum->nbits + n > FAST_BITS) {
+        if (!fast_bits(f, (sum->bits << 1 | 1) << (63 - sum->nbits)))
+            return 0;
+        sum->nbits = 0;
+    }
+    sum->bits = sum->bits << n | (byte >> 1 & ((1u << n) - 1));
+    sum->nbits += n;
+    return 1;
+}
+
+static inline size_t add_cyc(struct tally *sum, const uint8_t *p, const uint8_t *to)
+{
+    uint64_t cycles = sum->cycles + (*p >> 3);
+    size_t size = *p & 4 ? 2 : 1;
+    if (size == 2) {
+        if (p + 1 >= to || p[1] & 1)
+            return 0;
+        cycles += (uint64_t)(p[1] >> 1) << 5;
+    }
+    if (cycles >= sum->most)
+        return 0;
+    sum->cycles = cycles;
+    sum->timed = true;
+    return size;
+}
+
+static inline size_t add_mtc(struct tally *sum, const struct fast_state *s, const uint8_t *p)
+{
+    uint64_t ticks = (uint64_t)((p[1] - sum->last_mtc) & 0xff) << (s->times.config->mtc_freq & 15);
+    if (sum->ctc + ticks >= s->limit_ctc)
+        return 0;
+    sum->ctc += ticks;
+    sum->last_mtc = p[1];
+    sum->cycles = 0;
+    sum->most = s->limit_ctc == NEVER ? NEVER : NEAR_CYCLES;
+    sum->mtc = sum->timed = true;
+    return 2;
+}
+
 /* The packets that there are most of, as long as nothing comes between and time is early: where only counts
  * are wanted. */
 static bool count_run(struct fast *f, const uint8_t *to)
@@ -490,7 +538,6 @@ static bool count_run(struct fast *f, const uint8_t *to)
     const struct flow_times *t = &s->times;
     const uint8_t *p = f->p;
     const bool simple = t->config->nom_freq || t->bounded || !t->base.known;
-    const unsigned mtc_shift = t->config->mtc_freq & 15;
     struct tally sum = {.bits = f->bits,
                         .nbits = f->nbits,
                         .cycles = t->cycles,
@@ -499,42 +546,17 @@ static bool count_run(struct fast *f, const uint8_t *to)
                         .last_mtc = t->base.last_mtc};
     if (!is_early(s))
         return true;
-    while (p < to) {
-        uint32_t c = *p;
-        if (!(c & 1) && c > PACKET_EXTENDED) {
-            unsigned n = 30 - (unsigned)__builtin_clz(c);
-            if (sum.nbits + n > FAST_BITS) {
-                if (!fast_bits(f, (sum.bits << 1 | 1) << (63 - sum.nbits)))
-                    return false;
-                sum.nbits = 0;
-            }
-            sum.bits = sum.bits << n | (c >> 1 & ((1u << n) - 1));
-            sum.nbits += n;
-        } else if ((c & 3) == 3 && simple) {
-            uint64_t cycles = sum.cycles + (c >> 3);
-            bool two = c & 4;
-            if (two && (p + 1 >= to || p[1] & 1))
-                break;
-            cycles += two ? (uint64_t)(p[1] >> 1) << 5 : 0;
-            if (cycles >= sum.most)
-                break;
-            p += two;
-            sum.cycles = cycles;
-            sum.timed = true;
-        } else if (c == PACKET_MTC && p + 1 < to) {
-            uint64_t ctc = sum.ctc + ((uint64_t)((p[1] - sum.last_mtc) & 0xff) << mtc_shift);
-            if (ctc >= s->limit_ctc)
-                break;
-            p++;
-            sum.ctc = ctc;
-            sum.last_mtc = *p;
-            sum.cycles = 0;
-            sum.most = s->limit_ctc == NEVER ? NEVER : NEAR_CYCLES;
-            sum.mtc = sum.timed = true;
-        } else {
-            break;
+    for (size_t size = 1; p < to && size; p += size) {
+        size = 0;
+        if (!(*p & 1) && *p > PACKET_EXTENDED) {
+            size = add_tnt(f, &sum, *p);
+            if (!size)
+                return false;
+        } else if ((*p & 3) == 3 && simple) {
+            size = add_cyc(&sum, p, to);
+        } else if (*p == PACKET_MTC && p + 1 < to) {
+            size = add_mtc(&sum, s, p);
         }
-        p++;
     }
     f->p = p;
     keep_tally(f, &sum);
