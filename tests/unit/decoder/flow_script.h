@@ -31,6 +31,8 @@ struct script {
 
     struct dec_pt_config config;
 
+    dec_where_fn *where; /* NULL: always `space` */
+
     bool snapshot, overwritten;
 
     size_t cut; /* decode only so many bytes; 0: all */
@@ -222,7 +224,7 @@ static inline struct dec_flow_options script_options(struct script *s)
                                      .ring = 5,
                                      .snapshot = s->snapshot,
                                      .overwritten = s->overwritten,
-                                     .where = script_where,
+                                     .where = s->where ? s->where : script_where,
                                      .where_ctx = s,
                                      .emit = script_emit,
                                      .emit_ctx = s};
