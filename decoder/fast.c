@@ -253,7 +253,7 @@ static int go_slowly(struct fast *f, const psb_list *psbs, int rc, size_t *at)
         *at = psb_from(psbs, w->event_offset) - 1;
         waits = fup_waits(f, from, psbs->at[*at], waits);
         /* Where code and trace do not fit, bits from behind the PSB+ may have led to it. */
-        bool ahead = w->times.offset > w->event_offset + 2;
+        bool ahead = w->times.offset > w->event_offset;
         if (!waits && !ahead && take_over(f, psbs->at[*at]) && f->p == f->begin + w->event_offset + 2) {
             walk_time(w, &w->event_time);
             f->s.serial = w->serial;
