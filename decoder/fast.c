@@ -129,7 +129,12 @@ static bool hand_back(struct fast *f, size_t psb)
         w->now = s->now;
         w->begin = s->begin;
     }
-    return walk_resume(w, psb, &s->times, (uint64_t)(f->from - f->begin));
+    if (!walk_resume(w, psb, &s->times, (uint64_t)(f->from - f->begin)))
+        return false;
+    uint64_t now = dec_clock_ns(&w->options->config.clock, w->times.tsc);
+    if (!fast_trailing(f) && w->times.base.known && now > w->now)
+        w->now = now;
+    return true;
 }
 
 /* Takes back what a stretch that was not finished counted: by walking it once more. */
@@ -139,7 +144,6 @@ static void take_back(struct fast *f, const uint8_t *to)
     if (f->counting) {
         f->s = f->start;
         f->p = f->from;
-        f->points = 0;
         f->delta = -f->delta;
         fast_stretch(f, to);
         f->delta = -f->delta;
@@ -148,42 +152,15 @@ static void take_back(struct fast *f, const uint8_t *to)
     f->p = f->from;
 }
 
-bool fast_step(struct fast *f, const uint8_t *to, struct fast_tally *tally)
+bool fast_step(struct fast *f, const uint8_t *to)
 {
     f->start = f->s;
     f->from = f->p;
     f->trail.n = 0;
-    f->points = 0;
-    if (!fast_stretch(f, to)) {
-        take_back(f, to);
-        return false;
-    }
-    if (f->points == 0)
+    if (fast_stretch(f, to))
         return true;
-    if (tally->points == 0)
-        tally->first_time = f->first_time;
-    tally->points += f->points;
-    tally->last_time = f->s.now;
-    return true;
-}
-
-/* Stretches were counted. */
-static void keep_counts(struct fast *f, const struct fast_tally *tally)
-{
-    struct walk *w = f->w;
-    struct dec_flow_counts *counts = w->counts;
-    w->out->idle &= !f->s.did;
-    if (tally->points == 0)
-        return;
-    uint64_t first = tally->first_time > w->out->told ? tally->first_time : w->out->told;
-    if (counts->time_points == 0 || first < counts->first_time)
-        counts->first_time = first;
-    if (tally->last_time > w->out->told)
-        w->out->told = tally->last_time;
-    if (w->out->told > counts->last_time)
-        counts->last_time = w->out->told;
-    counts->time_points += tally->points;
-    w->out->timed = true;
+    take_back(f, to);
+    return false;
 }
 
 static void count_all(struct fast *f)
@@ -197,13 +174,12 @@ static void count_all(struct fast *f)
 static void go_on_together(struct fast *f, const psb_list *psbs, size_t *at)
 {
     while (*at + 1 < psbs->n) {
-        struct fast_tally tally = {0};
         size_t end = *at, first = *at;
         while (end + 1 < psbs->n && psbs->at[end] - psbs->at[first] < COUNT_EVERY)
             end++;
-        fast_crew_walk(f->crew, psbs, at, end, &tally);
+        fast_crew_walk(f->crew, psbs, at, end);
         if (*at > first)
-            keep_counts(f, &tally);
+            f->w->out->idle &= !f->s.did;
         count_all(f);
         if (*at < end)
             return;
@@ -222,15 +198,14 @@ static int go_on(struct fast *f, const psb_list *psbs, size_t *at)
             again = psbs->at[*at] + AGAIN;
         }
         const uint8_t *to = *at + 1 < psbs->n ? f->begin + psbs->at[*at + 1] : f->end;
-        struct fast_tally tally = {0};
-        if (!fast_step(f, to, &tally))
+        if (!fast_step(f, to))
             return WALK_LOST;
         int rc = f->counting ? 0 : fast_tell(f);
         if (rc)
             return rc;
         if (!f->counting)
             continue;
-        keep_counts(f, &tally);
+        f->w->out->idle &= !f->s.did;
         if (psbs->at[*at] - counted > COUNT_EVERY) {
             count_all(f);
             counted = psbs->at[*at];
@@ -277,7 +252,9 @@ static int go_slowly(struct fast *f, const psb_list *psbs, int rc, size_t *at)
         /* The event was read at the PSBEND. */
         *at = psb_from(psbs, w->event_offset) - 1;
         waits = fup_waits(f, from, psbs->at[*at], waits);
-        if (!waits && take_over(f, psbs->at[*at]) && f->p == f->begin + w->event_offset + 2) {
+        /* Where code and trace do not fit, bits from behind the PSB+ may have led to it. */
+        bool ahead = w->times.offset > w->event_offset;
+        if (!waits && !ahead && take_over(f, psbs->at[*at]) && f->p == f->begin + w->event_offset + 2) {
             walk_time(w, &w->event_time);
             f->s.serial = w->serial;
             f->s.now = w->now;

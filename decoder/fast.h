@@ -98,23 +98,12 @@ struct fast {
 
     size_t last_words; /* of the trail, that the last bit of a TNT packet gave */
 
-    uint64_t points, first_time; /* of the stretch */
-
     bool far_waits; /* the address of a far branch that switched the address space is still to come */
-
-    bool timely; /* every time is worked out, not only those that something depends on */
 
     uint64_t loose; /* instructions that ended at no branch of the graph */
 };
 
 typedef ST_VEC(size_t) psb_list; /* offsets in a run of bytes */
-
-/* What came of successive stretches. */
-struct fast_tally {
-    uint64_t points, first_time; /* as of struct fast */
-
-    uint64_t last_time;
-};
 
 /* ST_ENOMEM. */
 int fast_new(struct fast **fast, struct fast_graph *graph, struct walk *w, struct st_error *err);
@@ -177,9 +166,9 @@ static inline void fast_visit(struct fast *f, uint32_t node, unsigned side)
 
 /* fast.c: */
 
-/* The stretch behind the next PSB, up to `to`; where counts alone are wanted, adds to *tally. False: it
- * cannot be done here, and is as if it had not been tried. */
-bool fast_step(struct fast *f, const uint8_t *to, struct fast_tally *tally);
+/* The stretch behind the next PSB, up to `to`. False: it cannot be done here, and is as if it had not been
+ * tried. */
+bool fast_step(struct fast *f, const uint8_t *to);
 
 /* fast_crew.c: */
 
@@ -190,8 +179,7 @@ void fast_crew_free(struct fast_crew *crew);
 
 /* Walks the stretches from PSB *at on, before which the lead stands, to the one before `end`. *at is the
  * first that was not walked, and the lead stands before that. */
-void fast_crew_walk(struct fast_crew *crew, const psb_list *psbs, size_t *at, size_t end,
-                    struct fast_tally *tally);
+void fast_crew_walk(struct fast_crew *crew, const psb_list *psbs, size_t *at, size_t end);
 
 /* What all but the lead visited becomes counts. */
 void fast_crew_count(struct fast_crew *crew, struct dec_flow_counts *counts);
@@ -204,8 +192,12 @@ bool fast_stretch(struct fast *f, const uint8_t *to);
 /* The limits of the present state, from its times. */
 void fast_limit(struct fast *f);
 
-/* The time of what comes now (POINT_*), if packets told a new one. */
+/* The time of what comes now (POINT_*), if packets told a new one. Where counts alone are wanted, it is
+ * worked out from the limit on only. */
 bool fast_point(struct fast *f, unsigned kind);
+
+/* s.now as of the times so far. */
+bool fast_now(struct fast *f);
 
 /* A packet of time or none at all at p. False: neither, or it cannot be read. */
 bool fast_time(struct fast *f, const uint8_t *p, size_t size);

@@ -24,8 +24,6 @@ struct group {
     struct fast_state from, to;
 
     const uint8_t *from_p, *to_p;
-
-    struct fast_tally tally;
 };
 
 struct fast_crew {
@@ -99,7 +97,7 @@ static void walk_group(struct fast_crew *crew, struct fast *f, struct group *g)
     g->from = f->s;
     g->from_p = f->p;
     g->begun = true;
-    while (g->done < g->end && fast_step(f, psb_at(crew, g->done + 1), &g->tally))
+    while (g->done < g->end && fast_step(f, psb_at(crew, g->done + 1)))
         g->done++;
     g->to = f->s;
     g->to_p = f->p;
@@ -140,25 +138,31 @@ static int make_groups(struct fast_crew *crew, size_t first, size_t end)
     return 0;
 }
 
+static bool same_base(const struct time_base *a, const struct time_base *b)
+{
+    return a->known == b->known && a->tsc == b->tsc && a->tied == b->tied && a->counts == b->counts &&
+           (!a->counts || (a->ctc_tsc == b->ctc_tsc && a->ctc == b->ctc && a->last_mtc == b->last_mtc &&
+                           a->sure == b->sure));
+}
+
 /* Whether a group began as the one before it ended. */
 static bool joins(const struct group *before, const struct group *g)
 {
     const struct fast_state *end = &before->to, *begin = &g->from;
     return g->begun && before->done == before->end && end->where.space == begin->where.space &&
-           end->mode == begin->mode && !end->begin && end->times.base.known == begin->times.base.known &&
-           end->times.base.tsc == begin->times.base.tsc && end->times.ratio == begin->times.ratio;
+           end->mode == begin->mode && !end->begin && same_base(&end->times.base, &begin->times.base) &&
+           end->times.ratio == begin->times.ratio;
 }
 
 /* Walks a group once more, to take it back. */
 static void undo(struct fast_crew *crew, const struct group *g)
 {
     struct fast *lead = crew->lead;
-    struct fast_tally tally = {0};
     lead->s = g->from;
     lead->p = g->from_p;
     lead->delta = -lead->delta;
     for (size_t i = g->first; g->begun && i < g->done; i++)
-        fast_step(lead, psb_at(crew, i + 1), &tally);
+        fast_step(lead, psb_at(crew, i + 1));
     lead->delta = -lead->delta;
 }
 
@@ -183,18 +187,7 @@ static void run_all(struct fast_crew *crew)
         pthread_join(crew->threads[i], NULL);
 }
 
-static void add_tally(struct fast_tally *to, const struct fast_tally *tally)
-{
-    if (tally->points == 0)
-        return;
-    if (to->points == 0)
-        to->first_time = tally->first_time;
-    to->points += tally->points;
-    to->last_time = tally->last_time;
-}
-
-void fast_crew_walk(struct fast_crew *crew, const psb_list *psbs, size_t *at, size_t end,
-                    struct fast_tally *tally)
+void fast_crew_walk(struct fast_crew *crew, const psb_list *psbs, size_t *at, size_t end)
 {
     crew->psbs = psbs;
     if (end <= *at + 1 || psbs->at[end - 1] - psbs->at[*at] < group_size(crew) || make_groups(crew, *at, end))
@@ -209,10 +202,8 @@ void fast_crew_walk(struct fast_crew *crew, const psb_list *psbs, size_t *at, si
     for (size_t i = good; i < crew->ngroups; i++)
         undo(crew, &groups[i]);
     bool did = false;
-    for (size_t i = 0; i < good; i++) {
-        add_tally(tally, &groups[i].tally);
+    for (size_t i = 0; i < good; i++)
         did |= groups[i].to.did;
-    }
     crew->lead->s = groups[good - 1].to;
     crew->lead->s.did = did;
     crew->lead->p = groups[good - 1].to_p;

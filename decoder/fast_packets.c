@@ -54,6 +54,34 @@ void fast_limit(struct fast *f)
         limit_ctc(s);
 }
 
+/* Whether nothing can change before the limit, and the times so far do not reach it. */
+static bool is_early(const struct fast_state *s)
+{
+    return s->times.tsc < s->limit && s->times.cycles < s->limit_cycles;
+}
+
+bool fast_now(struct fast *f)
+{
+    struct flow_times *t = &f->s.times;
+    if (!t->base.known)
+        return true;
+    if (!times_settle(t, f->p, f->end))
+        return false;
+    uint64_t ns = dec_clock_ns(&t->config->clock, t->tsc);
+    if (ns > f->s.now)
+        f->s.now = ns;
+    return true;
+}
+
+/* The point's words in the trail. */
+static bool tell_point(struct fast *f, unsigned kind)
+{
+    const struct flow_times *t = &f->s.times;
+    uint64_t ns = dec_clock_ns(&t->config->clock, t->tsc);
+    return fast_word_ip(f, TRAIL_POINT, kind | (t->fresh ? POINT_EXACT : 0), ns) &&
+           st_vec_push(&f->trail, (uint32_t)t->counted) == 0;
+}
+
 bool fast_point(struct fast *f, unsigned kind)
 {
     struct fast_state *s = &f->s;
@@ -61,18 +89,9 @@ bool fast_point(struct fast *f, unsigned kind)
     if (!t->base.known || t->serial == s->serial)
         return true;
     s->serial = t->serial;
-    bool first = f->points++ == 0;
-    if (!f->timely && !first && t->tsc < s->limit && t->cycles < s->limit_cycles)
+    if (f->counting && is_early(s))
         return true;
-    if (!fast_flush(f) || !times_settle(t, f->p, f->end))
-        return false;
-    uint64_t ns = dec_clock_ns(&f->w->options->config.clock, t->tsc);
-    if (ns > s->now || !f->w->out->timed)
-        s->now = ns;
-    if (first)
-        f->first_time = ns;
-    if (fast_trailing(f) && (!fast_word_ip(f, TRAIL_POINT, kind | (t->fresh ? POINT_EXACT : 0), ns) ||
-                             st_vec_push(&f->trail, (uint32_t)t->counted)))
+    if (!fast_flush(f) || !fast_now(f) || (fast_trailing(f) && !tell_point(f, kind)))
         return false;
     s->ask_due |= s->now >= s->where.until;
     if (s->now >= s->worlds_until && !fast_worlds(f))
@@ -83,7 +102,7 @@ bool fast_point(struct fast *f, unsigned kind)
 
 static bool ask(struct fast *f)
 {
-    if (!fast_ask(f))
+    if ((f->counting && !fast_now(f)) || !fast_ask(f))
         return false;
     fast_limit(f);
     return true;
@@ -99,7 +118,11 @@ static bool on_cyc(struct fast *f, const uint8_t *p, size_t size)
     t->cycles += cycles;
     t->fresh = true;
     t->serial++;
-    return t->config->nom_freq || t->bounded || times_settle(t, f->p, f->end);
+    if (t->config->nom_freq || t->bounded)
+        return true;
+    bool known = times_bound(t, f->p, f->end);
+    limit_cycles(&f->s); /* their length is now known */
+    return known;
 }
 
 /* A packet that is about time, CYC apart. */
@@ -430,91 +453,114 @@ static bool on_odd(struct fast *f, const uint8_t *p)
     }
 }
 
-/* The times of the packets that there are most of, as count_run() adds them up. */
+/* What count_run() adds up. */
 struct tally {
-    uint64_t cycles, ctc, serial;
+    uint64_t bits; /* as of struct fast */
 
-    uint64_t most; /* cycles, from which on fast_point() has more to do */
+    unsigned nbits;
+
+    uint64_t cycles; /* since the last MTC packet, if there was one */
+
+    uint64_t most; /* cycles: time comes to the limit with so many */
+
+    uint64_t ctc;
 
     uint32_t last_mtc;
 
-    bool mtc; /* there was one */
+    bool mtc, timed; /* there was an MTC packet; one of time at all */
 };
 
 /* What a tally holds becomes that of the state. */
-static void keep_tally(struct fast_state *s, const struct tally *tally)
+static void keep_tally(struct fast *f, const struct tally *tally)
 {
-    struct flow_times *t = &s->times;
+    struct flow_times *t = &f->s.times;
+    f->bits = tally->bits;
+    f->nbits = tally->nbits;
+    if (!tally->timed || !t->base.known)
+        return;
     t->cycles = tally->cycles;
-    if (tally->mtc)
-        times_reach(t, tally->ctc, (uint8_t)tally->last_mtc, tally->cycles);
-    t->serial = tally->serial;
-    if (tally->mtc)
-        limit_cycles(s);
+    t->serial++;
+    if (!tally->mtc)
+        return;
+    times_reach(t, tally->ctc, (uint8_t)tally->last_mtc, tally->cycles);
+    limit_cycles(&f->s);
 }
 
-/* The packets that there are most of, as long as nothing comes between: where only counts are wanted. */
+/* Of these, what returns 0 cannot be added; else it is the size of the packet. */
+
+static inline size_t add_tnt(struct fast *f, struct tally *sum, uint32_t byte)
+{
+    unsigned n = 30 - (unsigned)__builtin_clz(byte);
+    if (sum->nbits + n > FAST_BITS) {
+        if (!fast_bits(f, (sum->bits << 1 | 1) << (63 - sum->nbits)))
+            return 0;
+        sum->nbits = 0;
+    }
+    sum->bits = sum->bits << n | (byte >> 1 & ((1u << n) - 1));
+    sum->nbits += n;
+    return 1;
+}
+
+static inline size_t add_cyc(struct tally *sum, const uint8_t *p, const uint8_t *to)
+{
+    uint64_t cycles = sum->cycles + (*p >> 3);
+    size_t size = *p & 4 ? 2 : 1;
+    if (size == 2) {
+        if (p + 1 >= to || p[1] & 1)
+            return 0;
+        cycles += (uint64_t)(p[1] >> 1) << 5;
+    }
+    if (cycles >= sum->most)
+        return 0;
+    sum->cycles = cycles;
+    sum->timed = true;
+    return size;
+}
+
+static inline size_t add_mtc(struct tally *sum, const struct fast_state *s, const uint8_t *p)
+{
+    uint64_t ticks = (uint64_t)((p[1] - sum->last_mtc) & 0xff) << (s->times.config->mtc_freq & 15);
+    if (sum->ctc + ticks >= s->limit_ctc)
+        return 0;
+    sum->ctc += ticks;
+    sum->last_mtc = p[1];
+    sum->cycles = 0;
+    sum->most = s->limit_ctc == NEVER ? NEVER : NEAR_CYCLES;
+    sum->mtc = sum->timed = true;
+    return 2;
+}
+
+/* The packets that there are most of, as long as nothing comes between and time is early: where only counts
+ * are wanted. */
 static bool count_run(struct fast *f, const uint8_t *to)
 {
-    struct fast_state *s = &f->s;
-    struct flow_times *t = &s->times;
+    const struct fast_state *s = &f->s;
+    const struct flow_times *t = &s->times;
     const uint8_t *p = f->p;
-    const bool known = t->base.known, simple = t->config->nom_freq || t->bounded;
-    const unsigned mtc_shift = t->config->mtc_freq & 15;
-    const uint64_t limit_ctc = s->limit_ctc, most = s->limit_ctc == NEVER ? NEVER : NEAR_CYCLES;
-    struct tally sum = {t->cycles, t->base.ctc, t->serial, s->limit_cycles, t->base.last_mtc, false};
-    uint64_t bits = f->bits, seen = s->serial, points = f->points;
-    unsigned nbits = f->nbits;
-    if (points == 0 || t->tsc >= s->limit)
-        sum.most = 0;
-    while (p < to) {
-        uint32_t c = *p;
-        if (!(c & 1) && c > PACKET_EXTENDED) {
-            unsigned n = 30 - (unsigned)__builtin_clz(c);
-            if (nbits + n > FAST_BITS) {
-                if (!fast_bits(f, (bits << 1 | 1) << (63 - nbits)))
-                    return false;
-                nbits = 0;
-            }
-            bits = bits << n | (c >> 1 & ((1u << n) - 1));
-            nbits += n;
-            if (known && sum.serial != seen) {
-                if (sum.cycles >= sum.most)
-                    break; /* fast_point() has more to do */
-                seen = sum.serial;
-                points++;
-            }
-        } else if ((c & 7) == 3 && simple) {
-            sum.cycles += known ? c >> 3 : 0;
-            sum.serial += known;
-        } else if ((c & 7) == 7 && simple && p + 1 < to && !(p[1] & 1)) {
-            p++;
-            sum.cycles += known ? c >> 3 | (uint64_t)(*p >> 1) << 5 : 0;
-            sum.serial += known;
-        } else if (c == PACKET_MTC && p + 1 < to && sum.most) {
-            uint64_t ctc = sum.ctc + ((uint64_t)((p[1] - sum.last_mtc) & 0xff) << mtc_shift);
-            if (ctc >= limit_ctc)
-                break;
-            p++;
-            sum.ctc = ctc;
-            sum.last_mtc = *p;
-            sum.cycles = 0;
-            sum.serial++;
-            sum.most = most;
-            sum.mtc = true;
-        } else {
-            break;
+    const bool simple = t->config->nom_freq || t->bounded || !t->base.known;
+    struct tally sum = {.bits = f->bits,
+                        .nbits = f->nbits,
+                        .cycles = t->cycles,
+                        .most = t->base.known ? s->limit_cycles : NEVER,
+                        .ctc = t->base.ctc,
+                        .last_mtc = t->base.last_mtc};
+    if (!is_early(s))
+        return true;
+    for (size_t size = 1; p < to && size; p += size) {
+        size = 0;
+        if (!(*p & 1) && *p > PACKET_EXTENDED) {
+            size = add_tnt(f, &sum, *p);
+            if (!size)
+                return false;
+        } else if ((*p & 3) == 3 && simple) {
+            size = add_cyc(&sum, p, to);
+        } else if (*p == PACKET_MTC && p + 1 < to) {
+            size = add_mtc(&sum, s, p);
         }
-        p++;
     }
-    f->bits = bits;
-    f->nbits = nbits;
-    f->points = points;
-    s->serial = seen;
-    keep_tally(s, &sum);
-    bool due = p < to && !(*p & 1) && *p > PACKET_EXTENDED; /* its bits were taken, its time not */
-    f->p = p + due;
-    return !due || fast_point(f, POINT_BRANCH);
+    f->p = p;
+    keep_tally(f, &sum);
+    return true;
 }
 
 bool fast_stretch(struct fast *f, const uint8_t *to)
@@ -522,9 +568,8 @@ bool fast_stretch(struct fast *f, const uint8_t *to)
     f->nbits = 0;
     f->far_waits = false;
     fast_limit(f);
-    f->timely = fast_trailing(f) || to == f->end;
     while (f->p < to) {
-        if (f->counting && f->s.on && !f->timely && !count_run(f, to))
+        if (f->counting && f->s.on && !count_run(f, to))
             return false;
         const uint8_t *p = f->p;
         if (p == to)

@@ -90,26 +90,30 @@ bool fast_begin(struct fast *f, const uint8_t *psb)
     return true;
 }
 
-/* Whether there is nothing unusual up to the first packet of a branch, or the end of the next PSB+: libipt
- * reads ahead so far behind a PSB+, and tells nothing of that PSB+ where it fails. */
+/* Whether there is nothing unusual up to the first packet of a branch: libipt reads ahead so far behind a
+ * PSB+, or less far, and tells nothing of that PSB+ where it fails. */
 static bool ahead_is_whole(const struct fast *f)
 {
-    bool header = false;
+    bool header = false, tsc = false;
     size_t size;
     for (const uint8_t *p = f->p; p < f->end; p += size) {
-        unsigned kind = *p & 0x1f;
         size = packet_size(p, f->end);
         if (size == 0 || *p == PACKET_FUP) /* such a FUP has no address */
             return false;
-        if (packet_is_time(p) || kind == PACKET_FUP || *p == PACKET_MODE)
+        if (*p == PACKET_EXTENDED && p[1] == EXTENDED_TMA && !tsc) /* damage */
+            return false;
+        tsc |= *p == PACKET_TSC;
+        if (packet_is_time(p) || (*p & 0x1f) == PACKET_FUP || *p == PACKET_MODE)
             continue;
         if (*p != PACKET_EXTENDED || p[1] == EXTENDED_TNT)
             return !header;
-        if (p[1] == EXTENDED_PSBEND || p[1] == EXTENDED_OVF)
-            return header && p[1] == EXTENDED_PSBEND;
-        header |= p[1] == EXTENDED_PSB;
+        if (p[1] == EXTENDED_PIP)
+            continue;
+        if (p[1] != (header ? EXTENDED_PSBEND : EXTENDED_PSB))
+            return false;
+        header = !header;
     }
-    return true;
+    return !header;
 }
 
 bool fast_cross(struct fast *f, const uint8_t *p)
@@ -122,7 +126,6 @@ bool fast_cross(struct fast *f, const uint8_t *p)
     if (!ahead_is_whole(f))
         return false;
     f->s.mode_known |= h.has_mode;
-    f->timely = true; /* so that each stretch ends with a time that is known */
     if (!read_header(f, p, true, &h))
         return false;
     /* While tracing is off, nothing happens at that time; libipt tells of a PSB+ by its mode. */

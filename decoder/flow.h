@@ -108,10 +108,10 @@ struct dec_flow_counts {
 
     uint64_t bytes; /* of trace */
 
-    uint64_t
-        time_points; /* distinct times that packets gave, and the span they cover: the resolution achieved */
-
-    uint64_t first_time, last_time;
+    /* Of the events: distinct times that packets gave, and the span they cover, the resolution achieved. 0
+     * where only counts are wanted: time is followed there, but worked out only where it decides something.
+     */
+    uint64_t time_points, first_time, last_time;
 };
 
 struct dec_flow;

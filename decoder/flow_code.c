@@ -42,6 +42,9 @@ int code_new(struct code **code, struct st_error *err)
     ZydisDecoderInit(&made->decoder[CODE_64], ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
     ZydisDecoderInit(&made->decoder[CODE_32], ZYDIS_MACHINE_MODE_LONG_COMPAT_32, ZYDIS_STACK_WIDTH_32);
     ZydisDecoderInit(&made->decoder[CODE_16], ZYDIS_MACHINE_MODE_LONG_COMPAT_16, ZYDIS_STACK_WIDTH_16);
+    /* Lengths and kinds of branches are all that is asked of it. */
+    for (unsigned mode = 0; mode < CODE_MODES; mode++)
+        ZydisDecoderEnableMode(&made->decoder[mode], ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE);
     *code = made;
     return 0;
 }

@@ -155,6 +155,8 @@ void out_flush(struct flow_out *out, const char *detail)
 static void count_point(struct flow_out *out, uint64_t ns)
 {
     struct dec_flow_counts *counts = out->counts;
+    if (!out->emit)
+        return;
     if (ns < out->told)
         ns = out->told;
     out->told = ns;

@@ -130,6 +130,9 @@ static bool look_at(const struct flow_times *t, struct outlook *o, const struct 
     case ppt_tsc:
         apply_tsc(t, &o->base, &packet->payload.tsc);
         return true;
+    case ppt_tma:
+        apply_tma(t, &o->base, &packet->payload.tma);
+        return false;
     case ppt_mtc:
         return apply_mtc(t, &o->base, &packet->payload.mtc);
     case ppt_cyc:
@@ -177,6 +180,19 @@ static void set_absolute(struct flow_times *t)
     t->serial++;
 }
 
+/* tsc of the cycles since `from`, whose bound is known. False: so many are damage. */
+static bool add_cycles(struct flow_times *t)
+{
+    double passed = (double)t->cycles * (t->ratio > 0 ? t->ratio : 1.0);
+    uint64_t room = t->bound > t->from ? t->bound - t->from : 0;
+    if (t->bound == UINT64_MAX && passed > LONGEST)
+        return false;
+    uint64_t tsc = t->from + (passed < (double)room ? (uint64_t)passed : room);
+    if (tsc > t->tsc)
+        t->tsc = tsc;
+    return true;
+}
+
 static void apply_cyc(struct flow_times *t, const struct pt_packet_cyc *packet)
 {
     t->counted += packet->value;
@@ -185,13 +201,8 @@ static void apply_cyc(struct flow_times *t, const struct pt_packet_cyc *packet)
     t->cycles += packet->value;
     if (!t->bounded)
         look_ahead(t);
-    double passed = (double)t->cycles * (t->ratio > 0 ? t->ratio : 1.0);
-    uint64_t room = t->bound > t->from ? t->bound - t->from : 0;
-    if (t->bound == UINT64_MAX && passed > LONGEST)
+    if (!add_cycles(t))
         return;
-    uint64_t tsc = t->from + (passed < (double)room ? (uint64_t)passed : room);
-    if (tsc > t->tsc)
-        t->tsc = tsc;
     t->fresh = true;
     t->serial++;
 }
@@ -286,16 +297,21 @@ static void unpack(const uint8_t *p, size_t size, struct pt_packet *packet)
         packet->payload.mtc.ctc = p[1];
     } else if ((*p & 0x1f) == PACKET_PGD) {
         packet->type = ppt_tip_pgd;
+    } else if (*p == PACKET_EXTENDED && p[1] == EXTENDED_TMA) {
+        packet->type = ppt_tma;
+        packet->payload.tma.ctc = (uint16_t)packet_number(p + 2, 2);
+        packet->payload.tma.fc = (uint16_t)(packet_number(p + 5, 2) & 0x1ff);
     } else if (*p == PACKET_EXTENDED && p[1] == EXTENDED_OVF) {
         packet->type = ppt_ovf;
     }
 }
 
-/* As look_ahead(), in bytes. */
-static bool look_in(struct flow_times *t, const uint8_t *p, const uint8_t *end)
+bool times_bound(struct flow_times *t, const uint8_t *p, const uint8_t *end)
 {
     struct outlook o = {.base = t->base, .cycles = t->cycles};
     struct pt_packet packet;
+    if (t->bounded)
+        return true;
     t->bounded = true;
     t->bound = UINT64_MAX;
     while (p < end) {
@@ -320,16 +336,7 @@ bool times_settle(struct flow_times *t, const uint8_t *ahead, const uint8_t *end
 {
     if (t->cycles == 0)
         return true;
-    if (!t->bounded && !look_in(t, ahead, end))
-        return false;
-    double passed = (double)t->cycles * (t->ratio > 0 ? t->ratio : 1.0);
-    uint64_t room = t->bound > t->from ? t->bound - t->from : 0;
-    if (t->bound == UINT64_MAX && passed > LONGEST)
-        return false;
-    uint64_t tsc = t->from + (passed < (double)room ? (uint64_t)passed : room);
-    if (tsc > t->tsc)
-        t->tsc = tsc;
-    return true;
+    return times_bound(t, ahead, end) && add_cycles(t);
 }
 
 bool times_resume(struct flow_times *t, const struct flow_times *known, uint64_t offset)
@@ -338,10 +345,13 @@ bool times_resume(struct flow_times *t, const struct flow_times *known, uint64_t
     *t = *known;
     t->packets = packets;
     t->ahead = ahead;
-    t->bounded = false;
     t->behind_psb = offset;
     if (pt_pkt_sync_set(packets, offset) < 0)
         return false;
+    if (t->cycles && !t->bounded)
+        look_ahead(t);
+    if (t->cycles)
+        add_cycles(t); /* the fast walk may not have done so yet */
     step(t);
     return true;
 }

@@ -89,6 +89,11 @@ void times_cbr(struct flow_times *t, uint8_t ratio);
 /* As if MTC packets had led to that count of the crystal, and CYC packets to so many cycles since. */
 void times_reach(struct flow_times *t, uint64_t ctc, uint8_t last_mtc, uint64_t cycles);
 
+/* Finds the next absolute time at or behind `ahead`, if it was not looked for yet: cycles cannot pass it, and
+ * tell their length by it. Before the next absolute time it makes no difference where it is called. False: as
+ * times_settle(). */
+bool times_bound(struct flow_times *t, const uint8_t *ahead, const uint8_t *end);
+
 /* tsc of cycles that were added up since `from`. False: what follows at `ahead` cannot be read, or cannot be.
  */
 bool times_settle(struct flow_times *t, const uint8_t *ahead, const uint8_t *end);

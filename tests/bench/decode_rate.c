@@ -1,8 +1,9 @@
-/* How long libipt's block decoder takes for a perf.data, with an image section cache: "SECONDS INSTRUCTIONS
- * ERRORS" on stdout. usage: decode_rate PERF.DATA [BUILD-ID-FOLDER]
+/* How long libipt's block decoder takes for a perf.data, with an image section cache, and how long our walk:
+ * "SECONDS INSTRUCTIONS ERRORS" of each on stdout. usage: decode_rate PERF.DATA [BUILD-ID-FOLDER]
  *
- * Time is that of the processor, from the first PSB on: the side-band is read and the images are laid out
- * before. Whose code a CR3 stands for is what the side-band says of most PSBs that name it. */
+ * Time is that of the processor; of libipt's from the first PSB on: the side-band is read, the buffers of the
+ * rings are joined and the images are laid out before. Ours joins them and opens the images within it. Whose
+ * code a CR3 stands for is what the side-band says of most PSBs that name it. */
 #include "decoder/flow_pieces.h"
 #include "decoder/sideband.h"
 
@@ -149,17 +150,22 @@ static int decode_on(struct bench *b, struct pt_block_decoder *decoder, int stat
     }
 }
 
+static double processor_time(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
 static void decode(struct bench *b, const struct pt_config *config)
 {
     struct pt_block_decoder *decoder = pt_blk_alloc_decoder(config);
-    struct timespec begin, end;
     if (!decoder || pt_blk_set_image(decoder, b->image) < 0)
         die("libipt's block decoder", "it does not start");
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+    double begin = processor_time();
     for (int status; (status = pt_blk_sync_forward(decoder)) >= 0;)
         b->errors += decode_on(b, decoder, status) != -pte_eos;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
-    b->seconds += (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
+    b->seconds += processor_time() - begin;
     pt_blk_free_decoder(decoder);
 }
 
@@ -185,6 +191,29 @@ static void each_run(struct bench *b, bool to_vote)
     }
 }
 
+static void print(double seconds, uint64_t instructions, uint64_t errors)
+{
+    printf("%.3f %" PRIu64 " %" PRIu64 "\n", seconds, instructions, errors);
+}
+
+/* Our walk of all rings, by one thread. */
+static void walk_rings(const struct bench *b)
+{
+    struct dec_flow_counts counts = {0};
+    double begin = processor_time();
+    for (size_t i = 0; i < b->sb->rings.n; i++) {
+        const struct dec_ring *ring = &b->sb->rings.at[i];
+        struct dec_flow_options options = {.config = b->sb->pt,
+                                           .ring = (uint32_t)i,
+                                           .snapshot = b->sb->snapshot,
+                                           .where = dec_sideband_where,
+                                           .where_ctx = b->sb};
+        if (dec_flow_run(&options, ring->pieces.at, ring->pieces.n, &counts, NULL))
+            die("our walk", "it does not start");
+    }
+    print(processor_time() - begin, counts.instructions, counts.errors);
+}
+
 int main(int argc, char **argv)
 {
     struct bench b = {.cache = pt_iscache_alloc("bench"), .image = pt_image_alloc("bench")};
@@ -204,7 +233,8 @@ int main(int argc, char **argv)
     each_run(&b, true);
     lay_out(&b);
     each_run(&b, false);
-    printf("%.3f %" PRIu64 " %" PRIu64 "\n", b.seconds, b.instructions, b.errors);
+    print(b.seconds, b.instructions, b.errors);
+    walk_rings(&b);
     pt_image_free(b.image);
     pt_iscache_free(b.cache);
     st_vec_free(&b.votes);

@@ -53,7 +53,9 @@ for ((i = 0; i < rounds; i++)); do
     cpu "${flow[@]}" --threads 1 >>"$scratch/ours"
     cpu "${flow[@]}" --reference >>"$scratch/slow"
     cpu perf "${ids[@]}" script -i "$data" --itrace=e >>"$scratch/perf"
-    "$BUILD/tests/bench/decode_rate" "$data" "${@:2}" >>"$scratch/libipt"
+    "$BUILD/tests/bench/decode_rate" "$data" "${@:2}" >"$scratch/rates"
+    sed -n 1p "$scratch/rates" >>"$scratch/libipt"
+    sed -n 2p "$scratch/rates" >>"$scratch/walk"
     both "${flow[@]}" --threads 2 >>"$scratch/two_cpu"
     wall "${flow[@]}" --threads 1 >>"$scratch/one"
     wall "${flow[@]}" --threads 2 >>"$scratch/two"
@@ -68,8 +70,14 @@ same=$(diff <(jq -c 'del(.seconds)' "$scratch/stats") <(jq -c 'del(.seconds)' "$
 echo "flow_differs $same counts vs decode --reference, libipt's query decoder (goal: 0)"
 echo "flow_reference $(ratio "$(least slow)" "$ours") times faster vs decode --reference"
 echo "flow_perf $(ratio "$(least perf)" "$ours") times faster vs perf script --itrace=e (goal: 10)"
-echo "flow_libipt $(ratio "$(least libipt | cut -d' ' -f1)" "$ours") times faster vs libipt's block decoder with a section cache," \
-    "$(least libipt | cut -d' ' -f2) instructions of $(jq .instructions "$scratch/stats") with $(least libipt | cut -d' ' -f3) errors (goal: 10)"
+instructions=$(jq .instructions "$scratch/stats")
+read -r libipt theirs errors < <(least libipt)
+each=$(ratio "$libipt" "$theirs" %g) # seconds an instruction
+echo "flow_libipt $(ratio "$libipt" "$ours") times faster vs libipt's block decoder with a section cache," \
+    "$theirs instructions of $instructions with $errors errors (goal: 10)"
+echo "flow_libipt_each $(ratio "$each" "$(ratio "$ours" "$instructions" %g)") times faster an instruction vs the same"
+echo "flow_libipt_walk $(ratio "$each" "$(least walk | awk '{ printf "%g", $1 / $2 }')") times faster an instruction vs the same," \
+    "both without the program's start and the reading of the file"
 [ ! -s "$scratch/cold" ] ||
     echo "flow_cold $(cat "$scratch/cold") s vs $(least one) s with the files in memory, 1 thread, by the clock; 2 threads $(least two) s"
 echo "flow_memory $(cut -d' ' -f2 "$scratch/two_cpu" | sort -g | tail -n 1) kB at most vs $((bytes / 1024)) kB of trace, 2 threads"

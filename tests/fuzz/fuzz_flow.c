@@ -95,13 +95,15 @@ static void compare(struct dec_flow_options options, const struct dec_piece *pie
     require(dec_flow_run(&options, pieces, npieces, &again, NULL) == 0);
     require(check.hash == by_fast->hash);
     require(memcmp(&again, counts, sizeof(again)) == 0);
+    struct dec_flow_counts untimed = *counts;
+    untimed.time_points = untimed.first_time = untimed.last_time = 0;
     options.reference = false;
     options.emit = NULL;
     options.group = 1;
     for (options.threads = 1; options.threads < 3; options.threads++) {
         memset(&again, 0, sizeof(again));
         require(dec_flow_run(&options, pieces, npieces, &again, NULL) == 0);
-        require(memcmp(&again, counts, sizeof(again)) == 0);
+        require(memcmp(&again, &untimed, sizeof(again)) == 0);
     }
 }
 

@@ -238,6 +238,52 @@ static void a_trace_without_time_has_time_0(void **state)
     assert_int_equal(s->counts.time_points, 0);
 }
 
+static struct dec_space *spaces[3];
+
+static int three_in_turn(void *ctx, uint32_t ring, uint64_t time, struct dec_where *where)
+{
+    static const uint64_t until[] = {9000, 20000, UINT64_MAX};
+    unsigned who = time < until[0] ? 0 : time < until[1] ? 1 : 2;
+    (void)ctx;
+    (void)ring;
+    *where = (struct dec_where){.pid = 7, .tid = (int32_t)who, .space = spaces[who], .until = until[who]};
+    return 0;
+}
+
+/* The first process runs on a little past its time; the second leaves no trace. */
+static void who_runs_is_asked_at_the_time_where_tracing_goes_on(void **state)
+{
+    struct script *s = *state;
+    struct dec_space *own = s->space;
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(dec_space_new(NULL, &spaces[i], NULL), 0);
+        s->space = spaces[i];
+        if (i < 2)
+            script_code(s, 0x1000, 0x75, 0xfe);
+        else
+            script_code(s, 0x1000, 0x90, 0x90, 0x75, 0xfc);
+    }
+    s->space = own;
+    s->where = three_in_turn;
+    put_psb(s, 0x1000, 1000);
+    put_tsc(s, 2000);
+    put_tnt(s, "T");
+    put_tsc(s, 10000);
+    put_tnt(s, "T");
+    put_ip(s, ppt_fup, 0x1000);
+    put_ip(s, ppt_tip_pgd, 0);
+    put_tsc(s, 30000);
+    put_ip(s, ppt_tip_pge, 0x1000);
+    put_tnt(s, "T");
+    put_psb(s, 0x1000, 40000);
+    put_tnt(s, "T");
+    script_expect(s, "on 0 1000\njcc 1000 1000\njcc 1000 1000\noff 1000 0 async\non 0 1000 resumed\n"
+                     "jcc 1002 1000\njcc 1002 1000\n");
+    assert_int_equal(s->counts.errors, 0);
+    for (unsigned i = 0; i < 3; i++)
+        dec_space_free(spaces[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +298,7 @@ int main(void)
         SCRIPT_TEST(the_time_of_a_psb_counts_only_where_tracing_is_on),
         SCRIPT_TEST(the_upper_bits_of_tsc_come_from_the_reference),
         SCRIPT_TEST(a_trace_without_time_has_time_0),
+        SCRIPT_TEST(who_runs_is_asked_at_the_time_where_tracing_goes_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
