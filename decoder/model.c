@@ -6,13 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-int dec_model_new(struct dec_sideband *sb, struct dec_model **model, struct st_error *err)
+int dec_model_new(struct dec_sideband *sb, struct st_spill *spill, struct dec_model **model,
+                  struct st_error *err)
 {
     struct dec_model *m = calloc(1, sizeof(*m));
 
     if (!m)
         return st_nomem(err, "the trace's model");
     m->sb = sb;
+    m->spill = spill;
     m->nthreads = sb->threads.n;
     m->threads = calloc(m->nthreads + 1, sizeof(struct model_thread *));
     m->rings = calloc(sb->rings.n + 1, sizeof(struct model_ring));
@@ -32,8 +34,7 @@ static void free_thread(struct model_thread *t)
     if (!t)
         return;
     dec_stack_close(t->stack);
-    st_vec_free(&t->calls);
-    st_vec_free(&t->work);
+    tdb_calls_free(&t->calls);
     free(t);
 }
 
@@ -75,30 +76,12 @@ static unsigned length_at(void *ctx, uint64_t time, uint64_t address)
     return dec_length_at(t->model->lengths, t->thread->process->space, time, address);
 }
 
-/* What ran during the n calls that come behind those there are. 0 or -1. */
-static int take_work(struct model_thread *t, const struct tdb_work *work, size_t n)
-{
-    if (!work)
-        return 0;
-    if (st_vec_reserve(&t->work, t->calls.n + n - t->work.n))
-        return -1;
-    while (t->work.n < t->calls.n)
-        t->work.at[t->work.n++] = (struct tdb_work){0};
-    for (size_t i = 0; i < n; i++)
-        t->work.at[t->work.n++] = work[i];
-    return 0;
-}
-
-static int take_segment(void *ctx, const struct tdb_span *calls, const struct tdb_work *work, size_t n,
-                        struct st_error *err)
+static int take_calls(void *ctx, const struct tdb_span *calls, const struct tdb_work *work, size_t n,
+                      struct st_error *err)
 {
     struct model_thread *t = ctx;
 
-    if (st_vec_reserve(&t->calls, n) || take_work(t, work, n))
-        return st_nomem(err, "the calls");
-    for (size_t i = 0; i < n; i++)
-        t->calls.at[t->calls.n++] = calls[i];
-    return 0;
+    return tdb_calls_add(&t->calls, calls, work, n, err);
 }
 
 static int open_stack(struct model_thread *t)
@@ -106,7 +89,8 @@ static int open_stack(struct model_thread *t)
     struct dec_stack_config config = {.ctx = t,
                                       .function = function_at,
                                       .length = length_at,
-                                      .segment = take_segment,
+                                      .segment = take_calls,
+                                      .spill = t->model->spill,
                                       .offcpu = t->thread->offcpu.at,
                                       .noffcpu = t->thread->offcpu.n,
                                       .execs = t->thread->execs.at,
@@ -143,7 +127,8 @@ struct model_thread *model_thread_of(struct dec_model *m, int32_t pid, int32_t t
     t = calloc(1, sizeof(*t));
     if (!t)
         return NULL;
-    *t = (struct model_thread){.model = m, .thread = thread, .first = UINT64_MAX};
+    *t = (struct model_thread){
+        .model = m, .thread = thread, .calls.spool.spill = m->spill, .first = UINT64_MAX};
     if (open_stack(t)) {
         free_thread(t);
         return NULL;

@@ -107,7 +107,7 @@ static bool is_command(const struct model_thread *t)
  * nothing of it. */
 static bool ran_before(const struct model_thread *t, uint64_t time)
 {
-    if (t->calls.n && !(t->calls.at[0].flags & TDB_CALL_NO_CALL))
+    if (t->calls.n && !(t->calls.first.flags & TDB_CALL_NO_CALL))
         return false;
     if (t->thread->start && t->model->sb->inherited)
         return false;

@@ -6,6 +6,7 @@
 #include "decoder/model.h"
 #include "decoder/model_length.h"
 #include "decoder/model_symbols.h"
+#include "tracedb/calls.h"
 
 /* A thread that was decoded. */
 struct model_thread {
@@ -15,9 +16,7 @@ struct model_thread {
 
     struct dec_stack *stack;
 
-    ST_VEC(struct tdb_span) calls;
-
-    ST_VEC(struct tdb_work) work; /* of the first calls; empty where there are no cycles */
+    struct tdb_calls calls;
 
     uint64_t first, last; /* times of the first and the last branch or sample; first UINT64_MAX: none */
 
@@ -93,6 +92,8 @@ struct dec_model {
     ST_VEC(struct model_frame) frames; /* of the stacks of stalls, without the kernel's */
 
     struct dec_gaps gaps;
+
+    struct st_spill *spill; /* the caller's; NULL: all stays in memory */
 
     uint64_t origin; /* perf ns of time 0 in the database */
 
