@@ -84,8 +84,7 @@ static int failed(const struct st_spill *s, const char *what, struct st_error *e
     bool full = errno == ENOSPC || errno == EDQUOT;
     int rc = st_fail_errno(err, ST_EFAIL, "cannot %s a temporary file in '%s'", what, s->folder);
 
-    return full ? st_hint(err, "a trace of this size needs room there, beside the database")
-               : rc;
+    return full ? st_hint(err, "a trace of this size needs room there, beside the database") : rc;
 }
 
 /* File systems that know no O_TMPFILE get a name for a moment. */

@@ -1,5 +1,5 @@
-/* The branches of CPUs until all of a thread's are there: packed, ring by ring, and read again in the order of
- * time. A ring that is the only one is in that order: its branches become calls at once. */
+/* The branches of CPUs until all of a thread's are there: packed, ring by ring, and read again in the order
+ * of time. A ring that is the only one is in that order: its branches become calls at once. */
 #include "decoder/model_impl.h"
 
 #include <stdlib.h>

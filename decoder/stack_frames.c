@@ -36,8 +36,7 @@ static uint32_t inexact(const struct dec_stack *s)
 /* The parent of an island's outermost rows: 1 + the handle of a row, or 0. */
 static int new_parent(struct dec_stack *s, uint32_t handle, uint32_t first, uint32_t flags)
 {
-    return st_vec_push(&s->parents,
-                       (struct shared_parent){handle, first, flags & TDB_CALL_INTERPOLATED});
+    return st_vec_push(&s->parents, (struct shared_parent){handle, first, flags & TDB_CALL_INTERPOLATED});
 }
 
 int stk_push(struct dec_stack *s, const struct frame *frame, uint32_t symbol, uint32_t flags)
@@ -49,8 +48,8 @@ int stk_push(struct dec_stack *s, const struct frame *frame, uint32_t symbol, ui
     f.cpu_start = stk_cpu(s);
     f.cpu_children = 0;
     f.work = s->work;
-    f.island = (struct island){s->now, f.cpu_start, s->work, f.row, (uint32_t)s->parents.n,
-                               frame->island.switched};
+    f.island =
+        (struct island){s->now, f.cpu_start, s->work, f.row, (uint32_t)s->parents.n, frame->island.switched};
     if (st_vec_reserve(&s->frames, 1))
         return -1;
     if (f.kind == FRAME_BASE) {
@@ -74,8 +73,8 @@ static int finish_row(struct dec_stack *s, const struct frame *f, uint32_t flags
     row->call.duration = s->now - row->call.start;
     row->call.self = *cpu - f->cpu_children;
     if (s->work.cycles)
-        row->work = (struct tdb_work){s->work.instructions - f->work.instructions,
-                                      s->work.cycles - f->work.cycles};
+        row->work =
+            (struct tdb_work){s->work.instructions - f->work.instructions, s->work.cycles - f->work.cycles};
     row->call.flags |= flags | inexact(s);
     return stk_row_ended(s, f->row);
 }

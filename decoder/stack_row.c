@@ -1,5 +1,5 @@
-/* The rows of a segment, of which only those around the open frames are kept as they are: the others are packed,
- * and where that is too much they go to the spill. */
+/* The rows of a segment, of which only those around the open frames are kept as they are: the others are
+ * packed, and where that is too much they go to the spill. */
 #include "decoder/stack_impl.h"
 
 #include <stdlib.h>
@@ -56,8 +56,9 @@ static int pack(struct dec_stack *s, size_t index)
             return -1;
         if (!i)
             block->place = place;
-        st_spool_wrote(&s->packed,
-                       (size_t)(tdb_pack(to, &row->call, &row->work, (uint32_t)(index * ROWS) + i, before) - to));
+        st_spool_wrote(
+            &s->packed,
+            (size_t)(tdb_pack(to, &row->call, &row->work, (uint32_t)(index * ROWS) + i, before) - to));
         before = row->call.start;
     }
     if (s->spare)

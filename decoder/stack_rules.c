@@ -86,6 +86,8 @@ int stk_call(struct dec_stack *s, const struct dec_event *e)
         return -1;
     if (f.function->role == DEC_ROLE_RETURN_THUNK)
         return 0; /* it drops the address that the call pushed */
+    if (!f.ret && f.function == top->function && f.function->role == DEC_ROLE_UNKNOWN)
+        return 0; /* from and to code of which nothing is known: no return would be found to belong to it */
     if (f.function->family == top->function->family && !is_entry(f.function, e->to) && !f.function->guessed)
         return call_within(s, e, f.ret);
     return stk_push(s, &f, f.function->symbol, 0);
