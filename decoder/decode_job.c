@@ -40,6 +40,8 @@ struct job {
 
     void *emit_ctx;
 
+    bool terse; /* the events become calls, and nothing else */
+
     bool progress; /* stderr is a terminal */
 
     bool said; /* a progress line stands there */
@@ -153,6 +155,7 @@ static int decode_ring(struct job *j, size_t index, dec_emit_fn *to, void *ctx, 
                                        .forget_ctx = j->reader,
                                        .where = dec_sideband_where,
                                        .where_ctx = j->sb,
+                                       .terse = j->terse && ring->cpu >= 0,
                                        .emit = to,
                                        .emit_ctx = ctx};
 
@@ -209,6 +212,7 @@ static int decode_into(struct job *j, struct dec_model *model, struct st_error *
                                       .consume_ctx = j};
     int rc;
 
+    j->terse = true;
     if (dec_raw_threads(&j->options->raw) < 2)
         return decode_all(j, dec_model_emit, model, err);
     j->emit = dec_model_emit;

@@ -137,18 +137,19 @@ struct model_thread *model_thread_of(struct dec_model *m, int32_t pid, int32_t t
     return t;
 }
 
+static int keep_mark(struct dec_model *m, struct model_thread *t, const struct dec_event *e)
+{
+    struct model_mark mark = {.thread = t->thread, .cpu = e->cpu, .time = e->time, .name = "ptwrite"};
+
+    snprintf(mark.detail, sizeof(mark.detail), "0x%" PRIx64, e->arg);
+    return st_vec_push(&m->marks, mark);
+}
+
 static int keep_marks(struct dec_model *m, struct model_thread *t, const struct dec_event *events, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        struct model_mark mark = {
-            .thread = t->thread, .cpu = events[i].cpu, .time = events[i].time, .name = "ptwrite"};
-
-        if (events[i].kind != DEC_PTWRITE)
-            continue;
-        snprintf(mark.detail, sizeof(mark.detail), "0x%" PRIx64, events[i].arg);
-        if (st_vec_push(&m->marks, mark))
+    for (size_t i = 0; i < n; i++)
+        if (events[i].kind == DEC_PTWRITE && keep_mark(m, t, &events[i]))
             return -1;
-    }
     return 0;
 }
 
