@@ -122,7 +122,7 @@ static const struct {
     {"cpuid15", "EAX/EBX", dec_raw_cpuid15, "TSC to crystal clock ratio"},
 };
 
-enum { COMMON_OPTIONS = 9, RAW_OPTIONS = sizeof(raw_options) / sizeof(raw_options[0]) };
+enum { COMMON_OPTIONS = 10, RAW_OPTIONS = sizeof(raw_options) / sizeof(raw_options[0]) };
 
 static void common_options(struct decode_options *o, struct st_option table[COMMON_OPTIONS])
 {
@@ -165,6 +165,12 @@ static void common_options(struct decode_options *o, struct st_option table[COMM
                                   .kind = ST_OPT_FLAG,
                                   .to = &o->bare,
                                   .help = "the tables alone, for your own SQL: view is slow on it"};
+    table[9] =
+        (struct st_option){.name = "memory",
+                           .arg = "SIZE",
+                           .kind = ST_OPT_SIZE,
+                           .to = &o->memory,
+                           .help = "for calls; the rest waits in a file beside TRACE.db (default 256M)"};
 }
 
 static int parse(struct decode_options *o, int argc, char **argv, struct st_error *err)

@@ -2,6 +2,7 @@
 #include "decoder/decode_job.h"
 
 #include "base/log.h"
+#include "base/spool.h"
 #include "base/units.h"
 #include "decoder/decode_list.h"
 #include "decoder/model.h"
@@ -17,6 +18,8 @@
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { MEMORY = 256 << 20, ENTRY = 16 /* bytes of memory for an entry of an index that is sorted */ };
 
 struct job {
     const struct decode_options *options;
@@ -36,6 +39,8 @@ struct job {
     dec_emit_fn *emit; /* behind the progress, by thread */
 
     void *emit_ctx;
+
+    bool terse; /* the events become calls, and nothing else */
 
     bool progress; /* stderr is a terminal */
 
@@ -150,6 +155,7 @@ static int decode_ring(struct job *j, size_t index, dec_emit_fn *to, void *ctx, 
                                        .forget_ctx = j->reader,
                                        .where = dec_sideband_where,
                                        .where_ctx = j->sb,
+                                       .terse = j->terse && ring->cpu >= 0,
                                        .emit = to,
                                        .emit_ctx = ctx};
 
@@ -206,6 +212,7 @@ static int decode_into(struct job *j, struct dec_model *model, struct st_error *
                                       .consume_ctx = j};
     int rc;
 
+    j->terse = true;
     if (dec_raw_threads(&j->options->raw) < 2)
         return decode_all(j, dec_model_emit, model, err);
     j->emit = dec_model_emit;
@@ -261,6 +268,8 @@ static int write_database(struct job *j, struct dec_model *model, struct st_erro
         return rc;
     tdb_writer_threads(w, dec_raw_threads(&j->options->raw));
     tdb_writer_bare(w, j->options->bare);
+    if (j->options->memory)
+        tdb_writer_sorts(w, j->options->memory / ENTRY + 1);
     rc = dec_model_write(model, w, &from, err);
     if (!rc)
         return tdb_writer_commit(w, j->options->replace, err);
@@ -284,10 +293,10 @@ static void tell(const struct job *j, const struct dec_model *model)
     fprintf(to, ")\n");
 }
 
-static int to_database(struct job *j, uint64_t *calls, struct st_error *err)
+static int to_database_by(struct job *j, struct st_spill *spill, uint64_t *calls, struct st_error *err)
 {
     struct dec_model *model;
-    int rc = dec_model_new(j->sb, &model, err);
+    int rc = dec_model_new(j->sb, spill, &model, err);
 
     if (rc)
         return rc;
@@ -305,6 +314,18 @@ static int to_database(struct job *j, uint64_t *calls, struct st_error *err)
         tell(j, model);
     }
     dec_model_free(model);
+    return rc;
+}
+
+static int to_database(struct job *j, uint64_t *calls, struct st_error *err)
+{
+    struct st_spill *spill;
+    int rc = st_spill_new(j->options->output, j->options->memory ? j->options->memory : MEMORY, &spill, err);
+
+    if (rc)
+        return rc;
+    rc = to_database_by(j, spill, calls, err);
+    st_spill_free(spill);
     return rc;
 }
 

@@ -16,6 +16,9 @@ struct decode_options {
 
     bool bare; /* the database's tables alone: no index of calls, no tiles, no source lines */
 
+    uint64_t memory; /* bytes for calls until they are written: beyond it they go to a file beside `output`;
+                        0: as many as are usual */
+
     bool stats; /* to stdout */
 
     enum decode_listing listing; /* to stdout */

@@ -69,6 +69,8 @@ struct fast_about {
     struct code_run run;
 
     uint32_t world; /* index of fast_world */
+
+    bool asked, idle; /* of a direct jump: whether it stays within a function, when `asked` */
 };
 
 /* Code as it stood in an address space over a time in which nothing that was mapped there was replaced. */

@@ -90,10 +90,35 @@ static int after(struct walk *w, uint64_t from, uint64_t to)
     return (from | to) >> 63 ? walk_ask(w) : 0;
 }
 
+/* Whether a direct jump stays within a function, and does not go to its beginning. */
+static bool stays(const struct fast_graph *graph, const struct fast_about *about, uint64_t time, uint64_t to)
+{
+    uint64_t from = fast_from(graph, about);
+    struct dec_place place;
+    if (!to)
+        return false;
+    dec_space_symbol(graph->worlds[about->world].space, time, to, &place);
+    return place.symbol && from - place.start < place.size && to != place.start;
+}
+
+/* Whether a branch is nothing to a stack. */
+static bool is_idle(struct teller *t, struct fast_about *about, const struct walk_branch *b)
+{
+    if (!t->w->options->terse || t->w->in_tx || !b->direct ||
+        (b->run->end != CODE_COND_JUMP && b->run->end != CODE_JUMP))
+        return false;
+    if (!b->taken)
+        return true;
+    if (!about->asked)
+        about->idle = stays(t->graph, about, t->w->now, b->to);
+    about->asked = true;
+    return about->idle;
+}
+
 /* A node left for `to`, or by one of its sides. */
 static int on_branch(struct teller *t, uint32_t node, bool taken, const uint64_t *to)
 {
-    const struct fast_about *about = &t->graph->about[node];
+    struct fast_about *about = &t->graph->about[node];
     struct walk *w = t->w;
     run_over(t, &about->run);
     if (about->run.end >= CODE_PTWRITE || about->run.end == CODE_FALLS) {
@@ -107,7 +132,12 @@ static int on_branch(struct teller *t, uint32_t node, bool taken, const uint64_t
                             .direct = about->run.direct};
     b.to = to ? *to : taken ? b.target : b.next;
     w->ip = fast_from(t->graph, about);
-    walk_send(w, &b);
+    if (is_idle(t, about, &b)) {
+        walk_count(w, &b);
+        out_untold(w->out);
+    } else {
+        walk_send(w, &b);
+    }
     return after(w, w->ip, b.to);
 }
 

@@ -146,6 +146,10 @@ struct dec_flow_options {
 
     dec_emit_fn *emit; /* may be NULL: only counts are wanted */
 
+    bool terse; /* leaves out what is nothing to a stack: jumps that are not taken, and direct ones within a
+                   function. Their counts go to the event behind them. Where libipt's walk is at work it tells
+                   all */
+
     void *emit_ctx;
 };
 

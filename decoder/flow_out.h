@@ -80,6 +80,13 @@ static inline void out_ran(struct flow_out *out, uint64_t n)
     out->counts->instructions += n;
 }
 
+/* Something happened that is not told. */
+static inline void out_untold(struct flow_out *out)
+{
+    out->idle = false;
+    out->exact = false;
+}
+
 /* Any event but a gap. For DEC_PTWRITE arg is the payload, else it is ignored. */
 void out_event(struct flow_out *out, enum dec_kind kind, uint16_t flags, uint64_t from, uint64_t to,
                uint64_t arg);

@@ -311,6 +311,11 @@ static void count_branch(struct dec_flow_counts *counts, const struct walk_branc
     counts->taken += b->taken && b->to != b->next;
 }
 
+void walk_count(struct walk *w, const struct walk_branch *b)
+{
+    count_branch(w->counts, b);
+}
+
 void walk_send(struct walk *w, const struct walk_branch *b)
 {
     static const uint16_t kinds[] = {
@@ -324,6 +329,8 @@ void walk_send(struct walk *w, const struct walk_branch *b)
         flags |= DEC_ZERO_CALL;
     if (w->in_tx)
         flags |= DEC_IN_TX;
+    if (b->run->end == CODE_CALL || b->run->end == CODE_FAR_CALL)
+        flags |= (uint16_t)((b->run->length & 15) << DEC_LENGTH_SHIFT);
     count_branch(w->counts, b);
     out_event(w->out, (enum dec_kind)kinds[b->run->end], flags, w->ip, b->to, 0);
 }

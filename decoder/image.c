@@ -24,6 +24,7 @@ int dec_images_new(const struct dec_images_options *options, struct dec_images *
         return st_nomem(err, "the table of code files");
     }
     pthread_mutex_init(&store->lock, NULL);
+    pthread_mutex_init(&store->symbols_lock, NULL);
     if (options)
         store->options = *options;
     *images = store;
@@ -57,6 +58,7 @@ void dec_images_free(struct dec_images *images)
     free(images->at);
     free(images->buckets);
     pthread_mutex_destroy(&images->lock);
+    pthread_mutex_destroy(&images->symbols_lock);
     free(images);
 }
 

@@ -10,8 +10,12 @@
 
 struct dec_model;
 
-/* The side-band and the images stay the caller's and must live longer. ST_ENOMEM. */
-int dec_model_new(struct dec_sideband *sb, struct dec_model **model, struct st_error *err);
+struct st_spill;
+
+/* The side-band and the images stay the caller's and must live longer, as must the spill: it takes what there
+ * is no memory for of the branches of CPUs and of calls. NULL: all stays in memory. ST_ENOMEM. */
+int dec_model_new(struct dec_sideband *sb, struct st_spill *spill, struct dec_model **model,
+                  struct st_error *err);
 
 void dec_model_free(struct dec_model *m);
 

@@ -25,55 +25,83 @@ int model_gap_event(struct dec_model *m, uint32_t ring, struct dec_thread *threa
     return dec_gap_add(&m->gaps, &row, detail);
 }
 
-/* A gap of the same CPU for a thread that ran there meanwhile; its stack ends there too. */
-static int hide(struct dec_model *m, const struct dec_gap_row *gap, struct model_thread *t,
-                const struct dec_slice *slice)
+/* Takes what a gap hides of a thread that ran on its CPU meanwhile. */
+typedef int hidden_fn(struct dec_model *m, const struct dec_gap_row *gap, struct model_thread *t,
+                      const struct dec_slice *slice);
+
+static uint64_t hidden_start(const struct dec_gap_row *gap, const struct dec_slice *slice)
 {
-    struct model_ring *ring = &m->rings[gap->ring];
-    uint64_t start = slice->start > gap->start ? slice->start : gap->start;
-    struct dec_event event = {.time = start, .kind = DEC_GAP, .cpu = gap->cpu};
-    struct model_run run = {t, start, gap->ring, ring->events.n, 1, m->runs.n};
+    return slice->start > gap->start ? slice->start : gap->start;
+}
+
+/* The thread's stack ends there too. */
+static int end_stack(struct dec_model *m, const struct dec_gap_row *gap, struct model_thread *t,
+                     const struct dec_slice *slice)
+{
+    return model_keep_gap(m, gap->ring, t, hidden_start(gap, slice), gap->cpu);
+}
+
+static int add_row(struct dec_model *m, const struct dec_gap_row *gap, struct model_thread *t,
+                   const struct dec_slice *slice)
+{
     struct dec_gap_row row = *gap;
     const char *detail = gap->detail;
 
     row.thread = t->thread;
-    row.start = start;
+    row.start = hidden_start(gap, slice);
     row.end = slice->end < gap->end ? slice->end : gap->end;
-    if (st_vec_push(&ring->events, event) || st_vec_push(&m->runs, run))
-        return -1;
-    return dec_gap_add(&m->gaps, &row, detail);
+    return dec_gap_add(&m->gaps, &row, detail) ? st_nomem(&m->error, "the trace's gaps") : 0;
 }
 
-static int hide_others(struct dec_model *m, const struct dec_gap_row *gap)
+static int hide_others(struct dec_model *m, const struct dec_gap_row *gap, hidden_fn *hidden)
 {
+    int rc = 0;
+
+    if (gap->ring == DEC_NO_RING || m->sb->rings.at[gap->ring].cpu < 0 || gap->first ||
+        gap->end <= gap->start)
+        return 0;
     for (size_t i = 0; i < m->nthreads; i++) {
         struct model_thread *t = m->threads[i];
 
         if (!t || t->thread == gap->thread)
             continue;
-        for (size_t j = 0; j < t->thread->slices.n; j++) {
+        for (size_t j = 0; j < t->thread->slices.n && !rc; j++) {
             const struct dec_slice *slice = &t->thread->slices.at[j];
 
-            if (slice->cpu == gap->cpu && slice->start < gap->end && slice->end > gap->start &&
-                hide(m, gap, t, slice))
-                return -1;
+            if (slice->cpu == gap->cpu && slice->start < gap->end && slice->end > gap->start)
+                rc = hidden(m, gap, t, slice);
         }
     }
-    return 0;
+    return rc;
+}
+
+int model_gap_closes(struct dec_model *m, uint32_t ring, uint64_t time)
+{
+    size_t open = m->gaps.rows.n;
+    int rc = 0;
+
+    while (open > 0 && m->gaps.rows.at[open - 1].ring == ring && m->gaps.rows.at[open - 1].open)
+        open--;
+    dec_gap_close(&m->gaps, ring, time);
+    for (open = model_is_alone(m) ? open : m->gaps.rows.n; open < m->gaps.rows.n && !rc; open++)
+        rc = hide_others(m, &m->gaps.rows.at[open], end_stack);
+    return rc;
 }
 
 int model_gaps_of_cpus(struct dec_model *m)
 {
     size_t n = m->gaps.rows.n;
+    int rc = 0;
 
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && !rc; i++) {
         struct dec_gap_row gap = m->gaps.rows.at[i];
 
-        if (gap.ring != DEC_NO_RING && m->sb->rings.at[gap.ring].cpu >= 0 && !gap.first &&
-            gap.end > gap.start && hide_others(m, &gap))
-            return -1;
+        if (!model_is_alone(m)) /* all threads are known only now */
+            rc = hide_others(m, &gap, end_stack);
+        if (!rc)
+            rc = hide_others(m, &gap, add_row);
     }
-    return 0;
+    return rc;
 }
 
 /* The ring that recorded a thread's first branch was overwritten before it: a thread's own, or that of a CPU
@@ -107,7 +135,7 @@ static bool is_command(const struct model_thread *t)
  * nothing of it. */
 static bool ran_before(const struct model_thread *t, uint64_t time)
 {
-    if (t->calls.n && !(t->calls.at[0].flags & TDB_CALL_NO_CALL))
+    if (t->calls.n && !(t->calls.first.flags & TDB_CALL_NO_CALL))
         return false;
     if (t->thread->start && t->model->sb->inherited)
         return false;

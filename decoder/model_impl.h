@@ -6,6 +6,7 @@
 #include "decoder/model.h"
 #include "decoder/model_length.h"
 #include "decoder/model_symbols.h"
+#include "tracedb/calls.h"
 
 /* A thread that was decoded. */
 struct model_thread {
@@ -15,9 +16,7 @@ struct model_thread {
 
     struct dec_stack *stack;
 
-    ST_VEC(struct tdb_span) calls;
-
-    ST_VEC(struct tdb_work) work; /* of the first calls; empty where there are no cycles */
+    struct tdb_calls calls;
 
     uint64_t first, last; /* times of the first and the last branch or sample; first UINT64_MAX: none */
 
@@ -32,14 +31,25 @@ struct model_run {
 
     uint64_t time;
 
-    size_t ring, at, n;
+    size_t ring, n;
+
+    struct st_spool_place place;
 
     size_t order;
 };
 
+/* What the next event of a run is packed against. */
+struct model_packed {
+    uint64_t time, to;
+
+    int32_t cpu;
+};
+
 /* The branches of the ring of a CPU that wait. */
 struct model_ring {
-    ST_VEC(struct dec_event) events;
+    struct st_spool events;
+
+    struct model_packed packed;
 
     uint64_t first, last; /* times of branches */
 
@@ -94,6 +104,8 @@ struct dec_model {
 
     struct dec_gaps gaps;
 
+    struct st_spill *spill; /* the caller's; NULL: all stays in memory */
+
     uint64_t origin; /* perf ns of time 0 in the database */
 
     struct st_error error;
@@ -104,6 +116,24 @@ struct dec_model {
 /* The thread that had a tid at a time, as it is decoded. NULL: no memory. */
 struct model_thread *model_thread_of(struct dec_model *m, int32_t pid, int32_t tid, int32_t cpu,
                                      uint64_t time);
+
+/* The function at an address; `ctx` is the thread. NULL: no memory. */
+const struct dec_function *model_function_at(void *ctx, uint64_t time, uint64_t address);
+
+/* ---- model_events.c: 0, or a st_code with dec_model.error ---- */
+
+/* Whether there is one ring only: its branches come in the order of time, and become calls at once. */
+bool model_is_alone(const struct dec_model *m);
+
+/* Takes events of a thread from the ring of a CPU. */
+int model_keep_events(struct dec_model *m, size_t ring, struct model_thread *t,
+                      const struct dec_event *events, size_t n);
+
+/* A gap of the ring, which is one of the thread's too. */
+int model_keep_gap(struct dec_model *m, size_t ring, struct model_thread *t, uint64_t time, int32_t cpu);
+
+/* Makes calls of what was kept. */
+int model_build_runs(struct dec_model *m, struct st_error *err);
 
 /* ---- model_pause.c ---- */
 
@@ -130,7 +160,11 @@ int model_gaps_of_samples(struct dec_model *m);
 int model_gap_event(struct dec_model *m, uint32_t ring, struct dec_thread *thread, const struct dec_event *e,
                     const char *detail);
 
-/* What the gaps of the rings of CPUs hide of the other threads that ran there. 0 or -1. */
+/* The ring's decoding goes on at `time`: ends its open gap. 0, or a st_code with dec_model.error. */
+int model_gap_closes(struct dec_model *m, uint32_t ring, uint64_t time);
+
+/* What the gaps of the rings of CPUs hide of the other threads that ran there. 0, or a st_code with
+ * dec_model.error. */
 int model_gaps_of_cpus(struct dec_model *m);
 
 /* What is missing before each thread's first branch, and what the side-band lost. 0 or -1. */

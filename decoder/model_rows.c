@@ -35,7 +35,7 @@ static uint64_t find_origin(const struct dec_model *m)
         const struct model_thread *t = m->threads[i];
 
         if (t && t->calls.n)
-            earlier(&origin, t->calls.at[0].start);
+            earlier(&origin, t->calls.first.start);
     }
     for (size_t i = 0; i < m->sb->threads.n; i++) {
         const struct dec_thread *t = m->sb->threads.at[i];
@@ -200,16 +200,6 @@ static int write_lines(struct dec_model *m, struct tdb_writer *w, struct st_erro
     return rc;
 }
 
-/* The last calls may have no counts. 0 or -1. */
-static int fill_work(struct model_thread *t)
-{
-    if (st_vec_reserve(&t->work, t->calls.n - t->work.n))
-        return -1;
-    while (t->work.n < t->calls.n)
-        t->work.at[t->work.n++] = (struct tdb_work){0};
-    return 0;
-}
-
 /* In the order of (thread, start): a thread's calls are one range of ids. The rows themselves are written by
  * the commit. */
 static int write_calls(struct dec_model *m, struct tdb_writer *w, struct st_error *err)
@@ -220,12 +210,7 @@ static int write_calls(struct dec_model *m, struct tdb_writer *w, struct st_erro
         struct model_thread *t = m->threads[i];
 
         if (t)
-            rc = tdb_add_calls(w, model_thread_id(t->thread), m->origin, t->calls.at, t->calls.n, &t->base,
-                               err);
-        if (t && !rc && t->work.n && fill_work(t))
-            return st_nomem(err, "the calls");
-        if (t && !rc && t->work.n)
-            tdb_add_work(w, t->work.at);
+            rc = tdb_add_calls(w, model_thread_id(t->thread), m->origin, &t->calls, &t->base, err);
     }
     return rc;
 }

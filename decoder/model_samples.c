@@ -348,17 +348,6 @@ static int build(struct work *w)
     return rc;
 }
 
-static int give(struct work *w)
-{
-    struct model_thread *t = w->t;
-
-    if (st_vec_reserve(&t->calls, w->calls.n))
-        return -1;
-    for (size_t i = 0; i < w->calls.n; i++)
-        t->calls.at[t->calls.n++] = w->calls.at[i];
-    return 0;
-}
-
 /* ------------------------------------------------------------------ */
 /* What is missing                                                      */
 
@@ -528,7 +517,11 @@ static int one_thread(struct dec_model *m, struct dec_unwind *unwind, const stru
 
     for (size_t i = 0; i < n && !rc; i++)
         rc = take_chain(&w, &records[i]);
-    if (!rc && (mend(&w) || build(&w) || give(&w) || holes(&w)))
+    if (!rc && (mend(&w) || build(&w)))
+        rc = st_nomem(err, "the calls of a thread");
+    if (!rc)
+        rc = tdb_calls_add(&t->calls, w.calls.at, NULL, w.calls.n, err);
+    if (!rc && holes(&w))
         rc = st_nomem(err, "the calls of a thread");
     t->sampled = true;
     if (records[0].time < t->first)

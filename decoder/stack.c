@@ -18,6 +18,7 @@ int dec_stack_open(const struct dec_stack_config *config, struct dec_stack **sta
     if (!s)
         return st_nomem(err, "the stack of a thread");
     s->config = *config;
+    s->packed.spill = config->spill;
     *stack = s;
     return 0;
 }
@@ -29,11 +30,12 @@ void dec_stack_close(struct dec_stack *s)
     stk_drop_parked(s);
     st_vec_free(&s->parked);
     st_vec_free(&s->frames);
-    st_vec_free(&s->rows);
+    stk_clear_rows(s);
+    st_vec_free(&s->blocks);
+    free(s->spare);
     st_vec_free(&s->inserted);
-    st_vec_free(&s->works[0]);
-    st_vec_free(&s->works[1]);
-    st_vec_free(&s->tops);
+    st_vec_free(&s->parents);
+    st_vec_free(&s->active);
     free(s);
 }
 
@@ -170,9 +172,9 @@ static int step(struct dec_stack *s, const struct dec_event *e, struct st_error 
     if (!s->open) {
         rc = begin(s, e);
         if (rc || e->kind == DEC_ENABLE)
-            return rc ? st_nomem(err, "the calls of a thread") : 0;
+            return rc ? stk_failed(s, err) : 0;
     }
-    return one(s, e) ? st_nomem(err, "the calls of a thread") : 0;
+    return one(s, e) ? stk_failed(s, err) : 0;
 }
 
 int dec_stack_events(struct dec_stack *s, const struct dec_event *events, size_t n, struct st_error *err)

@@ -66,6 +66,8 @@ struct dec_offcpu {
         call; /* set by the builder: 1 + the index of the innermost call at that time; 0: none is known */
 };
 
+struct st_spill;
+
 struct dec_stack_config {
     void *ctx; /* handed to the functions */
 
@@ -76,11 +78,13 @@ struct dec_stack_config {
      * carry it. May be NULL. */
     unsigned (*length)(void *ctx, uint64_t time, uint64_t address);
 
-    /* Takes the calls of a finished segment, times in the unit of dec_event.time: n of them, sorted by start,
-     * parents before their children. work: what ran during each; NULL where no cycles are known. Non-zero
-     * ends the decoding and is returned. */
+    /* Takes the calls of a finished segment, piece by piece, times in the unit of dec_event.time: n of them,
+     * sorted by start, parents before their children. work: what ran during each; NULL where no cycles are
+     * known. Non-zero ends the decoding and is returned. */
     int (*segment)(void *ctx, const struct tdb_span *calls, const struct tdb_work *work, size_t n,
                    struct st_error *err);
+
+    struct st_spill *spill; /* of the calls of a segment; NULL: all stay in memory */
 
     uint32_t pseudo[DEC_PSEUDO_COUNT]; /* their symbols */
 
@@ -111,7 +115,7 @@ struct dec_stack;
 /* ST_ENOMEM. */
 int dec_stack_open(const struct dec_stack_config *config, struct dec_stack **stack, struct st_error *err);
 
-/* The next events of the thread. ST_ENOMEM, or what config.segment returned. */
+/* The next events of the thread. ST_ENOMEM, ST_EFAIL (the spill's file), or what config.segment returned. */
 int dec_stack_events(struct dec_stack *s, const struct dec_event *events, size_t n, struct st_error *err);
 
 /* The stream is over; `end` is when the thread ended or the recording did. A thread last seen leaving the

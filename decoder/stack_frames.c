@@ -19,11 +19,13 @@ struct frame *stk_top(struct dec_stack *s)
     return s->frames.n ? &s->frames.at[s->frames.n - 1] : NULL;
 }
 
-struct row *stk_row(struct dec_stack *s, uint32_t handle)
+int stk_failed(const struct dec_stack *s, struct st_error *err)
 {
-    if (handle & ROW_INSERTED)
-        return &s->inserted.at[handle & ~ROW_INSERTED];
-    return &s->rows.at[handle];
+    if (!s->error.code)
+        return st_nomem(err, "the calls of a thread");
+    if (err)
+        *err = s->error;
+    return s->error.code;
 }
 
 static uint32_t inexact(const struct dec_stack *s)
@@ -31,85 +33,65 @@ static uint32_t inexact(const struct dec_stack *s)
     return s->exact ? 0 : TDB_CALL_INTERPOLATED;
 }
 
-/* Room for what ran during the first n rows (side 0) or inserted rows (1), once there are cycles. */
-static int note_work(struct dec_stack *s, int side, size_t n)
+/* The parent of an island's outermost rows: 1 + the handle of a row, or 0. */
+static int new_parent(struct dec_stack *s, uint32_t handle, uint32_t first, uint32_t flags)
 {
-    if (!s->work.cycles)
-        return 0;
-    if (st_vec_reserve(&s->works[side], n - s->works[side].n))
-        return -1;
-    while (s->works[side].n < n)
-        s->works[side].at[s->works[side].n++] = (struct tdb_work){0};
-    return 0;
-}
-
-/* A row at the end of the list. */
-static int new_row(struct dec_stack *s, uint32_t symbol, uint32_t parent, uint32_t flags)
-{
-    struct row row = {.start = s->now, .symbol = symbol, .parent = parent, .flags = flags | inexact(s)};
-
-    if (s->rows.n >= ROW_INSERTED - 1 || note_work(s, 0, s->rows.n + 1))
-        return -1;
-    return st_vec_push(&s->rows, row);
+    return st_vec_push(&s->parents, (struct shared_parent){handle, first, flags & TDB_CALL_INTERPOLATED});
 }
 
 int stk_push(struct dec_stack *s, const struct frame *frame, uint32_t symbol, uint32_t flags)
 {
-    uint32_t parent = s->frames.n ? stk_top(s)->row : NO_ROW;
+    uint32_t parent = s->frames.n ? stk_top(s)->row + 1 : 0;
     struct frame f = *frame;
 
-    f.row = (uint32_t)s->rows.n;
+    f.row = (uint32_t)s->nrows;
     f.cpu_start = stk_cpu(s);
     f.cpu_children = 0;
     f.work = s->work;
     f.island =
-        (struct island){s->now, f.cpu_start, s->work, f.row, (uint32_t)s->tops.n, frame->island.switched};
-    if (st_vec_reserve(&s->frames, 1) || st_vec_reserve(&s->tops, 1))
+        (struct island){s->now, f.cpu_start, s->work, f.row, (uint32_t)s->parents.n, frame->island.switched};
+    if (st_vec_reserve(&s->frames, 1))
         return -1;
-    if (new_row(s, symbol, parent, flags))
+    if (f.kind == FRAME_BASE) {
+        if (new_parent(s, parent, f.row, flags | inexact(s)))
+            return -1;
+        parent = (ROW_SHARED | f.island.parent) + 1;
+    }
+    if (stk_new_row(s, symbol, parent, flags))
         return -1;
     s->frames.at[s->frames.n++] = f;
-    if (f.kind == FRAME_BASE)
-        s->tops.at[s->tops.n++] = f.row;
     s->counts.reconstructed += (flags & TDB_CALL_NO_CALL) != 0;
     return 0;
 }
 
-static void finish_work(struct dec_stack *s, const struct frame *f)
-{
-    int side = (f->row & ROW_INSERTED) != 0;
-    uint32_t at = f->row & ~ROW_INSERTED;
-
-    if (at < s->works[side].n)
-        s->works[side].at[at] =
-            (struct tdb_work){s->work.instructions - f->work.instructions, s->work.cycles - f->work.cycles};
-}
-
-/* Fills the row of a frame that ends now. Returns its CPU time, children included. */
-static uint64_t finish_row(struct dec_stack *s, const struct frame *f, uint32_t flags)
+/* Fills the row of a frame that ends now. `cpu` becomes its CPU time, children included. */
+static int finish_row(struct dec_stack *s, const struct frame *f, uint32_t flags, uint64_t *cpu)
 {
     struct row *row = stk_row(s, f->row);
-    uint64_t cpu = stk_cpu(s) - f->cpu_start;
 
-    row->duration = s->now - row->start;
-    row->self = cpu - f->cpu_children;
-    finish_work(s, f);
-    row->flags |= flags | inexact(s);
-    return cpu;
+    *cpu = stk_cpu(s) - f->cpu_start;
+    row->call.duration = s->now - row->call.start;
+    row->call.self = *cpu - f->cpu_children;
+    if (s->work.cycles)
+        row->work =
+            (struct tdb_work){s->work.instructions - f->work.instructions, s->work.cycles - f->work.cycles};
+    row->call.flags |= flags | inexact(s);
+    return stk_row_ended(s, f->row);
 }
 
-void stk_pop(struct dec_stack *s, uint32_t flags)
+int stk_pop(struct dec_stack *s, uint32_t flags)
 {
     struct frame f = s->frames.at[s->frames.n - 1];
-    uint64_t cpu = f.kind == FRAME_INNER ? f.cpu_children : finish_row(s, &f, flags);
+    uint64_t cpu = f.cpu_children;
 
+    if (f.kind != FRAME_INNER && finish_row(s, &f, flags, &cpu))
+        return -1;
     s->frames.n--;
-    if (f.kind == FRAME_BASE) {
-        s->tops.n = f.island.tops;
+    if (f.kind == FRAME_BASE)
         cpu = stk_cpu(s) - f.island.cpu_start;
-    }
     if (s->frames.n)
         stk_top(s)->cpu_children += cpu;
+    return 0;
 }
 
 int stk_unwind(struct dec_stack *s, size_t keep, bool park)
@@ -121,7 +103,8 @@ int stk_unwind(struct dec_stack *s, size_t keep, bool park)
         bool left = kind != FRAME_KERNEL && kind != FRAME_SIGNAL && kind != FRAME_INNER;
 
         s->counts.unwound += left;
-        stk_pop(s, left ? TDB_CALL_NO_RETURN : 0);
+        if (stk_pop(s, left ? TDB_CALL_NO_RETURN : 0))
+            return -1;
     }
     return 0;
 }
@@ -131,10 +114,10 @@ static bool absorb(struct dec_stack *s, const struct dec_function *function)
 {
     struct frame *f = stk_top(s);
 
-    if (f->function->role != DEC_ROLE_INDIRECT_THUNK || f->row + 1 != s->rows.n || f->kind == FRAME_INNER)
+    if (f->function->role != DEC_ROLE_INDIRECT_THUNK || f->row + 1 != s->nrows || f->kind == FRAME_INNER)
         return false;
     f->function = function;
-    s->rows.at[f->row].symbol = function->symbol;
+    stk_row(s, f->row)->call.symbol = function->symbol;
     return true;
 }
 
@@ -154,27 +137,26 @@ static int tail_of_inner(struct dec_stack *s, const struct dec_function *functio
 {
     struct frame f = {.function = function, .ret = stk_top(s)->ret, .kind = FRAME_CALL};
 
-    stk_pop(s, 0);
-    return stk_push(s, &f, function->symbol, 0);
+    return stk_pop(s, 0) ? -1 : stk_push(s, &f, function->symbol, 0);
 }
 
 int stk_tail(struct dec_stack *s, const struct dec_function *function)
 {
     struct frame *f = stk_top(s);
-    uint32_t row = (uint32_t)s->rows.n;
+    uint32_t row = (uint32_t)s->nrows;
     uint64_t cpu;
 
     if (f->kind == FRAME_INNER)
         return tail_of_inner(s, function);
     if (absorb(s, function))
         return 0;
-    if (st_vec_reserve(&s->tops, 1) ||
-        new_row(s, function->symbol, stk_row(s, f->row)->parent, TDB_CALL_TAIL))
+    if (stk_new_row(s, function->symbol, stk_row(s, f->row)->call.parent, TDB_CALL_TAIL))
         return -1;
-    cpu = finish_row(s, f, 0);
-    if (f->kind == FRAME_BASE)
-        s->tops.at[s->tops.n++] = row;
-    else if (s->frames.n > 1)
+    if (f->kind == FRAME_BASE && s->parents.at[f->island.parent].first == f->row)
+        s->parents.at[f->island.parent].flags |= inexact(s);
+    if (finish_row(s, f, 0, &cpu))
+        return -1;
+    if (f->kind != FRAME_BASE && s->frames.n > 1)
         f[-1].cpu_children += cpu;
     f->function = function;
     f->row = row;
@@ -187,22 +169,21 @@ int stk_tail(struct dec_stack *s, const struct dec_function *function)
 int stk_base_returned(struct dec_stack *s, const struct dec_function *function)
 {
     struct frame *f = stk_top(s);
-    const struct island island = f->island;
+    struct island island = f->island;
+    struct shared_parent *parent = &s->parents.at[island.parent];
     uint32_t handle = (uint32_t)s->inserted.n | ROW_INSERTED;
-    uint32_t first = s->tops.at[island.tops];
-    struct row row = {.start = island.start,
-                      .symbol = function->symbol,
-                      .parent = stk_row(s, first)->parent,
-                      .before = island.row,
-                      .flags = TDB_CALL_NO_CALL | (stk_row(s, first)->flags & TDB_CALL_INTERPOLATED)};
+    uint32_t flags = TDB_CALL_NO_CALL | parent->flags;
+    struct inserted caller = {.before = island.row};
+    uint64_t cpu;
 
-    if (s->inserted.n >= ROW_INSERTED - 1 || st_vec_push(&s->inserted, row) || note_work(s, 1, s->inserted.n))
+    caller.row.call = (struct tdb_span){.start = island.start, .symbol = function->symbol, .flags = flags};
+    if (s->inserted.n >= ~ROW_SHARED || st_vec_push(&s->inserted, caller))
         return -1;
-    finish_row(s, f, 0);
-    for (size_t i = island.tops; i < s->tops.n; i++)
-        stk_row(s, s->tops.at[i])->parent = handle;
-    s->tops.n = island.tops;
-    s->tops.at[s->tops.n++] = handle;
+    if (new_parent(s, parent->handle, handle, flags) || finish_row(s, f, 0, &cpu))
+        return -1;
+    s->parents.at[island.parent].handle = handle + 1;
+    island.parent = (uint32_t)s->parents.n - 1;
+    stk_row(s, handle)->call.parent = (ROW_SHARED | island.parent) + 1;
     *f = (struct frame){.function = function,
                         .cpu_start = island.cpu_start,
                         .cpu_children = stk_cpu(s) - island.cpu_start,

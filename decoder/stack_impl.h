@@ -4,7 +4,7 @@
 
 #include "base/vec.h"
 #include "decoder/stack.h"
-#include "tracedb/tracedb.h"
+#include "tracedb/calls.h"
 
 enum frame_kind {
     FRAME_CALL,
@@ -26,7 +26,7 @@ struct island {
 
     uint32_t row; /* number of rows there were when it began */
 
-    uint32_t tops; /* its outermost rows: tops[this ...] */
+    uint32_t parent; /* index into `parents`: that of its outermost rows */
 
     bool switched; /* another stack of the thread (coroutine, fiber): parked when it is left */
 };
@@ -51,22 +51,43 @@ struct frame {
     bool resumes; /* it leaves for a stack that was parked */
 };
 
-/* A call of the current segment. Handles: an index into rows, or ROW_INSERTED | an index into inserted. */
+/* A call of the current segment. Handles: an index into rows, ROW_INSERTED | an index into inserted, as a
+ * parent also ROW_SHARED | an index into parents. */
 struct row {
-    uint64_t start, duration, self;
+    struct tdb_span call; /* its parent: 1 + a handle, or 0; its depth: not known yet */
 
-    uint32_t symbol;
-
-    uint32_t parent; /* handle, or NO_ROW */
-
-    uint32_t before; /* inserted rows: stands before this index of rows (and before those inserted there
-                        earlier) */
-
-    uint32_t flags;
+    struct tdb_work work;
 };
 
 #define ROW_INSERTED 0x80000000u
-#define NO_ROW       0xffffffffu
+#define ROW_SHARED   0xc0000000u /* both bits */
+
+/* A caller that turned up late. */
+struct inserted {
+    struct row row;
+
+    uint32_t before; /* stands before this index of rows (and before those inserted there earlier) */
+};
+
+/* The parent of the outermost rows of an island, which may turn up late. */
+struct shared_parent {
+    uint32_t handle; /* 1 + it, or 0 */
+
+    uint32_t first; /* handle of the first of those rows */
+
+    uint32_t flags; /* of that row: TDB_CALL_INTERPOLATED */
+};
+
+enum { ROWS = 256 /* of a block */ };
+
+/* Rows that stand in a row. When there are that many and all have ended they are packed. */
+struct row_block {
+    struct row *rows; /* NULL: packed */
+
+    struct st_spool_place place;
+
+    uint32_t n, ended;
+};
 
 struct parked_frame {
     const struct dec_function *function;
@@ -93,16 +114,23 @@ struct dec_stack {
 
     ST_VEC(struct frame) frames;
 
-    ST_VEC(struct row) rows;
+    size_t nrows;
 
-    ST_VEC(struct row) inserted;
+    ST_VEC(struct row_block) blocks; /* of the rows */
+
+    struct row *spare; /* of a block that was packed; NULL: none */
+
+    struct st_spool packed;
+
+    ST_VEC(struct inserted) inserted;
 
     struct tdb_work work; /* that the thread has done */
 
-    /* Of rows and of inserted, by their indexes. Empty as long as there are no cycles. */
-    ST_VEC(struct tdb_work) works[2];
+    ST_VEC(struct shared_parent) parents;
 
-    ST_VEC(uint32_t) tops;
+    struct st_error error; /* why something returned -1; code 0: there was no memory */
+
+    ST_VEC(uint32_t) active; /* by symbol: how often it is on the path, as calls go out; 0 in between */
 
     ST_VEC(struct parked) parked;
 
@@ -135,18 +163,36 @@ struct dec_stack {
 
 /* ---- stack_frames.c ---- */
 
+/* err becomes what it was that returned -1. */
+int stk_failed(const struct dec_stack *s, struct st_error *err);
+
 /* The thread's CPU clock at `now`: time without the intervals off the CPU. */
 uint64_t stk_cpu(const struct dec_stack *s);
 
 struct frame *stk_top(struct dec_stack *s); /* NULL: no frame */
 
+/* ---- stack_row.c ---- */
+
+/* A row that has not ended. */
 struct row *stk_row(struct dec_stack *s, uint32_t handle);
+
+/* A row at the end, which begins now; `parent` as in its call. Its handle is the number of rows there were. 0
+ * or -1. */
+int stk_new_row(struct dec_stack *s, uint32_t symbol, uint32_t parent, uint32_t flags);
+
+/* A row ended, and nothing of it will change. 0 or -1. */
+int stk_row_ended(struct dec_stack *s, uint32_t handle);
+
+/* Drops all rows. */
+void stk_clear_rows(struct dec_stack *s);
+
+/* ---- stack_frames.c ---- */
 
 /* Push at `now`. FRAME_BASE begins an island. 0 or -1 (no memory). */
 int stk_push(struct dec_stack *s, const struct frame *frame, uint32_t symbol, uint32_t flags);
 
-/* Closes the top frame at `now`. */
-void stk_pop(struct dec_stack *s, uint32_t flags);
+/* Closes the top frame at `now`. 0 or -1. */
+int stk_pop(struct dec_stack *s, uint32_t flags);
 
 /* Closes every frame above index `keep` - 1, as left without return. Parks other stacks when `park`. 0 or -1.
  */

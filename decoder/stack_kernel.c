@@ -109,8 +109,7 @@ static int leave_kernel(struct dec_stack *s, struct frame *entry)
         return 0;
     if (stk_unwind(s, n + 1, false))
         return -1;
-    stk_pop(s, 0); /* it is this one that returns to user code */
-    return 0;
+    return stk_pop(s, 0); /* it is this one that returns to user code */
 }
 
 bool stk_take_exec(struct dec_stack *s)
@@ -154,8 +153,7 @@ static int place(struct dec_stack *s, uint64_t address)
     if (i >= 0) {
         if (stk_unwind(s, (size_t)i + 1, true))
             return -1;
-        stk_pop(s, 0);
-        return 0;
+        return stk_pop(s, 0);
     }
     i = address == function->start ? -1 : stk_find_function(s, s->frames.n, function);
     if (i >= 0)
@@ -225,8 +223,7 @@ int stk_resume(struct dec_stack *s, uint64_t address)
         forget_old_execs(s);
     if (stk_unwind(s, (size_t)i + 1, false))
         return -1;
-    stk_pop(s, 0);
-    return 0;
+    return stk_pop(s, 0);
 }
 
 int stk_leave(struct dec_stack *s)

@@ -69,7 +69,7 @@ int stk_park_jumped(struct dec_stack *s, size_t from)
 
     while (end < s->frames.n && s->frames.at[end].kind != FRAME_BASE)
         end++;
-    if (!(stk_row(s, s->frames.at[from].row)->flags & TDB_CALL_TAIL))
+    if (!(stk_row(s, s->frames.at[from].row)->call.flags & TDB_CALL_TAIL))
         from++;
     return end - from > 1 && s->frames.at[from].kind == FRAME_CALL ? park_one(s, from, end) : 0;
 }

@@ -86,6 +86,8 @@ int stk_call(struct dec_stack *s, const struct dec_event *e)
         return -1;
     if (f.function->role == DEC_ROLE_RETURN_THUNK)
         return 0; /* it drops the address that the call pushed */
+    if (!f.ret && f.function == top->function && f.function->role == DEC_ROLE_UNKNOWN)
+        return 0; /* from and to code of which nothing is known: no return would be found to belong to it */
     if (f.function->family == top->function->family && !is_entry(f.function, e->to) && !f.function->guessed)
         return call_within(s, e, f.ret);
     return stk_push(s, &f, f.function->symbol, 0);
@@ -113,11 +115,10 @@ static int unwind_to(struct dec_stack *s, size_t i, bool returns)
 
     if (stk_unwind(s, i + 1, true))
         return -1;
-    if (returns) {
-        s->counts.unwound += flags != 0;
-        stk_pop(s, flags);
-    }
-    return 0;
+    if (!returns)
+        return 0;
+    s->counts.unwound += flags != 0;
+    return stk_pop(s, flags);
 }
 
 /* Index of the caller that the unwinder leaves for, in `function`; -1: it is not known. */
@@ -180,7 +181,7 @@ static int unwind_past_base(struct dec_stack *s, const struct dec_function *func
         base--;
     if (stk_unwind(s, base + 1, true))
         return -1;
-    stk_row(s, stk_top(s)->row)->flags |= TDB_CALL_NO_RETURN;
+    stk_row(s, stk_top(s)->row)->call.flags |= TDB_CALL_NO_RETURN;
     s->counts.unwound++;
     return stk_base_returned(s, function);
 }
@@ -221,14 +222,12 @@ static int return_from_base(struct dec_stack *s, uint64_t address, const struct 
         if (done)
             return done < 0 ? -1 : 0;
         if (function->role == DEC_ROLE_FIBER_STARTER && s->frames.n > 1) {
-            stk_pop(s, 0); /* the fiber is over */
-            return 0;
+            return stk_pop(s, 0); /* the fiber is over */
         }
     }
     if (i < 0)
         return stk_base_returned(s, function);
-    stk_pop(s, 0);
-    return unwind_to(s, (size_t)i, false);
+    return stk_pop(s, 0) ? -1 : unwind_to(s, (size_t)i, false);
 }
 
 static int return_unmatched(struct dec_stack *s, uint64_t address)
@@ -236,8 +235,7 @@ static int return_unmatched(struct dec_stack *s, uint64_t address)
     const struct dec_function *function;
 
     if (stk_top(s)->kind == FRAME_HANDLER) {
-        stk_pop(s, 0);
-        return 0;
+        return stk_pop(s, 0);
     }
     function = stk_function(s, address);
     if (!function)
@@ -262,14 +260,10 @@ int stk_return(struct dec_stack *s, const struct dec_event *e)
     if (ensure_base(s, e))
         return -1;
     top = stk_top(s);
-    if (!e->to) { /* out of what is traced */
-        if (top->kind == FRAME_CALL)
-            stk_pop(s, 0);
-        return 0;
-    }
+    if (!e->to) /* out of what is traced */
+        return top->kind == FRAME_CALL ? stk_pop(s, 0) : 0;
     if (top->ret == e->to && top->function->role != DEC_ROLE_RESUMER) {
-        stk_pop(s, 0);
-        return 0;
+        return stk_pop(s, 0);
     }
     done = unwinding(s) ? land(s, e->to) : stk_resumed(s, e->to, NULL);
     if (done)

@@ -481,9 +481,12 @@ static struct dec_symbol *find(struct image_symbols *symbols, uint64_t address)
 struct dec_symbol *dec_image_symbol(struct dec_image *image, uint64_t address)
 {
     struct image_file *file = image_file_of(image);
-    struct image_symbols *symbols = symbols_of(file);
     struct dec_symbol *symbol = NULL;
+    struct image_symbols *symbols;
+    pthread_mutex_lock(&file->store->symbols_lock);
+    symbols = symbols_of(file);
     if (symbols && (!symbols->dirty || arrange(symbols) == 0))
         symbol = find(symbols, address);
+    pthread_mutex_unlock(&file->store->symbols_lock);
     return symbol ? symbol : &file->whole;
 }

@@ -1,6 +1,7 @@
 /* Calls -> the trees of the table and its indexes. */
 #include "tracedb/bulk.h"
 
+#include "tracedb/calls.h"
 #include "tracedb/tiles.h"
 #include "tracedb/tree.h"
 
@@ -23,10 +24,39 @@ struct bulk {
 
     const tdb_threads *threads;
 
-    size_t calls;
+    size_t sorts; /* entries at once */
 
     atomic_size_t next; /* job */
 };
+
+/* Takes one call, the `index`th of its thread. 0 or st_code. */
+typedef int call_fn(void *ctx, const struct tdb_thread *t, size_t index, const struct tdb_call *c,
+                    struct st_error *err);
+
+static inline int each_of(const struct tdb_thread *t, size_t from, call_fn *fn, void *ctx,
+                          struct st_error *err)
+{
+    struct tdb_calls_reader r;
+    struct tdb_call c = {0};
+    int rc, more = 0;
+
+    if (from >= t->n)
+        return 0;
+    rc = tdb_calls_open(&r, t->calls, from, err);
+    for (size_t i = from; !rc && (more = tdb_calls_next(&r, &c, err)) > 0; i++)
+        rc = fn(ctx, t, i, &c, err);
+    tdb_calls_close(&r);
+    return rc ? rc : more;
+}
+
+static inline int each_call(const struct bulk *b, call_fn *fn, void *ctx, struct st_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < b->threads->n && !rc; i++)
+        rc = each_of(&b->threads->at[i], 0, fn, ctx, err);
+    return rc;
+}
 
 static int add(struct tdb_tree *tree, int64_t rowid, const struct tdb_record *r, struct st_error *err)
 {
@@ -35,14 +65,15 @@ static int add(struct tdb_tree *tree, int64_t rowid, const struct tdb_record *r,
     return tdb_tree_add(tree, rowid, record, tdb_record_put(r, 0, record), err);
 }
 
-static int64_t start_of(const struct tdb_thread *t, size_t i)
+static int64_t start_of(const struct tdb_thread *t, const struct tdb_call *c)
 {
-    return (int64_t)(t->calls[i].start - t->origin);
+    return (int64_t)(c->span.start - t->origin);
 }
 
-static int add_call(const struct tdb_thread *t, size_t i, struct tdb_tree *tree, struct st_error *err)
+static int add_call(void *ctx, const struct tdb_thread *t, size_t i, const struct tdb_call *call,
+                    struct st_error *err)
 {
-    const struct tdb_span *c = &t->calls[i];
+    const struct tdb_span *c = &call->span;
     struct tdb_record r;
 
     r.ntypes = r.nvalues = 0;
@@ -54,26 +85,21 @@ static int add_call(const struct tdb_thread *t, size_t i, struct tdb_tree *tree,
     else
         tdb_record_null(&r);
     tdb_record_number(&r, c->depth);
-    tdb_record_number(&r, start_of(t, i));
+    tdb_record_number(&r, start_of(t, call));
     tdb_record_number(&r, (int64_t)c->duration);
     tdb_record_number(&r, (int64_t)c->self);
     tdb_record_number(&r, c->flags);
-    if (t->work && (t->work[i].instructions || t->work[i].cycles)) { /* columns that a record ends before are
-                                                                        NULL (SQLite, Record Format) */
-        tdb_record_number(&r, (int64_t)t->work[i].instructions);
-        tdb_record_number(&r, (int64_t)t->work[i].cycles);
+    if (call->work.instructions || call->work.cycles) { /* columns that a record ends before are NULL (SQLite,
+                                                           Record Format) */
+        tdb_record_number(&r, (int64_t)call->work.instructions);
+        tdb_record_number(&r, (int64_t)call->work.cycles);
     }
-    return add(tree, t->before + (int64_t)i + 1, &r, err);
+    return add(ctx, t->before + (int64_t)i + 1, &r, err);
 }
 
 static int fill_calls(const struct bulk *b, struct tdb_tree *tree, struct st_error *err)
 {
-    int rc = 0;
-
-    for (size_t i = 0; i < b->threads->n && !rc; i++)
-        for (size_t j = 0; j < b->threads->at[i].n && !rc; j++)
-            rc = add_call(&b->threads->at[i], j, tree, err);
-    return rc;
+    return each_call(b, add_call, tree, err);
 }
 
 static int add_time(struct tdb_tree *tree, int64_t thread, int64_t start, int64_t id, struct st_error *err)
@@ -87,6 +113,12 @@ static int add_time(struct tdb_tree *tree, int64_t thread, int64_t start, int64_
     return add(tree, 0, &r, err);
 }
 
+static int add_start(void *ctx, const struct tdb_thread *t, size_t i, const struct tdb_call *c,
+                     struct st_error *err)
+{
+    return i % TDB_TIME_CALLS ? 0 : add_time(ctx, t->id, start_of(t, c), t->before + (int64_t)i + 1, err);
+}
+
 /* The calls stand in the order of (thread, start) themselves: some of them tell where to look. */
 static int fill_times(const struct bulk *b, struct tdb_tree *tree, struct st_error *err)
 {
@@ -97,8 +129,8 @@ static int fill_times(const struct bulk *b, struct tdb_tree *tree, struct st_err
 
         if (t->n)
             rc = add_time(tree, t->id, INT64_MIN, t->before + 1, err);
-        for (size_t j = 0; j < t->n && !rc; j += TDB_TIME_CALLS)
-            rc = add_time(tree, t->id, start_of(t, j), t->before + (int64_t)j + 1, err);
+        if (!rc)
+            rc = each_of(t, 0, add_start, tree, err);
         if (t->n && !rc)
             rc = add_time(tree, t->id, INT64_MAX, t->before + (int64_t)t->n + 1, err);
     }
@@ -119,105 +151,196 @@ static int add_pair(struct tdb_tree *tree, int64_t key, int64_t id, struct st_er
     return add(tree, 0, &r, err);
 }
 
-/* Where the entries of each key begin, from how many there are. */
-static void sum_up(size_t *counts, size_t n)
+/* ---- indexes: sorted by counting, as many keys at once as there is memory for ---- */
+
+/* The entries of the keys [first, end). */
+struct sort {
+    size_t first, end;
+
+    size_t *at; /* by key: how many entries it has, then where the next one goes */
+
+    int64_t *ids; /* by key, each key's ascending */
+
+    struct tdb_tree *tree; /* of a key that alone has too many, for they come in order */
+};
+
+/* As many keys as have room together, one at least. Their counts become places. Returns the entries. */
+static size_t choose_keys(struct sort *s, size_t first, size_t nkeys, size_t most)
 {
     size_t sum = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        size_t count = counts[i];
+    s->first = s->end = first;
+    while (s->end < nkeys && (s->end == first || sum + s->at[s->end] <= most)) {
+        size_t n = s->at[s->end];
 
-        counts[i] = sum;
-        sum += count;
+        s->at[s->end++] = sum;
+        sum += n;
     }
+    return sum;
 }
 
-static size_t count_symbols(const struct bulk *b)
+/* Each place is now the end of its key's. */
+static int put_pairs(const struct sort *s, int64_t key_of_0, struct tdb_tree *tree, struct st_error *err)
 {
-    size_t n = 0;
+    size_t done = 0;
+    int rc = 0;
 
-    for (size_t i = 0; i < b->threads->n; i++)
-        for (size_t j = 0; j < b->threads->at[i].n; j++)
-            if (b->threads->at[i].calls[j].symbol >= n)
-                n = (size_t)b->threads->at[i].calls[j].symbol + 1;
-    return n;
+    for (size_t i = s->first; i < s->end; i++)
+        for (; done < s->at[i] && !rc; done++)
+            rc = add_pair(tree, key_of_0 + (int64_t)i, s->ids[done], err);
+    return rc;
 }
 
-/* The ids of all calls by symbol, each symbol's ascending: sorted by counting. */
-static void sort_by_symbol(const struct bulk *b, size_t *at, size_t nsymbols, int64_t *ids)
+static int count_symbol(void *ctx, const struct tdb_thread *t, size_t i, const struct tdb_call *c,
+                        struct st_error *err)
 {
-    for (size_t i = 0; i < b->threads->n; i++)
-        for (size_t j = 0; j < b->threads->at[i].n; j++)
-            at[b->threads->at[i].calls[j].symbol]++;
-    sum_up(at, nsymbols);
-    for (size_t i = 0; i < b->threads->n; i++)
-        for (size_t j = 0; j < b->threads->at[i].n; j++)
-            ids[at[b->threads->at[i].calls[j].symbol]++] = b->threads->at[i].before + (int64_t)j + 1;
+    struct sort *s = ctx;
+
+    (void)t;
+    (void)i;
+    (void)err;
+    s->at[c->span.symbol]++;
+    return 0;
+}
+
+static int sort_symbol(void *ctx, const struct tdb_thread *t, size_t i, const struct tdb_call *c,
+                       struct st_error *err)
+{
+    struct sort *s = ctx;
+    int64_t id = t->before + (int64_t)i + 1;
+
+    if (c->span.symbol < s->first || c->span.symbol >= s->end)
+        return 0;
+    if (!s->ids)
+        return add_pair(s->tree, (int64_t)c->span.symbol + 1, id, err);
+    s->ids[s->at[c->span.symbol]++] = id;
+    return 0;
+}
+
+static int sort_symbols(const struct bulk *b, struct sort *s, size_t first, size_t n, struct st_error *err)
+{
+    size_t entries = choose_keys(s, first, n, b->sorts);
+    int rc = 0;
+
+    if (!entries)
+        return 0;
+    if (entries <= b->sorts) {
+        s->ids = malloc(entries * sizeof(*s->ids));
+        if (!s->ids)
+            return st_nomem(err, "the index of functions");
+    }
+    rc = each_call(b, sort_symbol, s, err);
+    if (!rc && s->ids)
+        rc = put_pairs(s, 1, s->tree, err);
+    free(s->ids);
+    s->ids = NULL;
+    return rc;
 }
 
 static int fill_symbols(const struct bulk *b, struct tdb_tree *tree, struct st_error *err)
 {
-    size_t n = count_symbols(b), done = 0;
-    size_t *at = calloc(n + 1, sizeof(*at));
-    int64_t *ids = malloc((b->calls + 1) * sizeof(*ids));
-    int rc = at && ids ? 0 : st_nomem(err, "the index of functions");
-
-    if (!rc)
-        sort_by_symbol(b, at, n, ids);
-    for (size_t i = 0; i < n && !rc; i++) /* each place is now the end of its symbol's */
-        for (; done < at[i] && !rc; done++)
-            rc = add_pair(tree, (int64_t)i + 1, ids[done], err);
-    free(at);
-    free(ids);
-    return rc;
-}
-
-/* The children of a thread's calls by parent: sorted by counting. at[i + 1] is the end of those of call i. */
-static int add_children(const struct tdb_thread *t, size_t *at, uint32_t *children, struct tdb_tree *tree,
-                        struct st_error *err)
-{
-    size_t done;
-    int rc = 0;
-
-    memset(at, 0, (t->n + 1) * sizeof(*at));
-    for (size_t i = 0; i < t->n; i++)
-        at[t->calls[i].parent]++;
-    done = at[0]; /* those without a parent */
-    sum_up(at, t->n + 1);
-    for (size_t i = 0; i < t->n; i++)
-        children[at[t->calls[i].parent]++] = (uint32_t)i + 1;
-    for (size_t i = 1; i <= t->n && !rc; i++)
-        for (; done < at[i] && !rc; done++)
-            rc = add_pair(tree, t->before + (int64_t)i, t->before + children[done], err);
-    return rc;
-}
-
-static int add_outermost(const struct bulk *b, struct tdb_tree *tree, struct st_error *err)
-{
-    int rc = 0;
+    struct sort s = {.tree = tree};
+    size_t n = 0;
+    int rc;
 
     for (size_t i = 0; i < b->threads->n; i++)
-        for (size_t j = 0; j < b->threads->at[i].n && !rc; j++)
-            if (!b->threads->at[i].calls[j].parent)
-                rc = add_pair(tree, 0, b->threads->at[i].before + (int64_t)j + 1, err);
+        if (b->threads->at[i].calls && b->threads->at[i].calls->symbols > n)
+            n = b->threads->at[i].calls->symbols;
+    s.at = calloc(n + 1, sizeof(*s.at));
+    rc = s.at ? each_call(b, count_symbol, &s, err) : st_nomem(err, "the index of functions");
+    while (s.end < n && !rc)
+        rc = sort_symbols(b, &s, s.end, n, err);
+    free(s.at);
     return rc;
+}
+
+/* The children of a thread's calls [first, end); a call is 1 + its index, and has none before itself. */
+struct family {
+    struct sort sort; /* its keys are calls less `first` */
+
+    size_t first, most; /* the first call, how many at once */
+};
+
+static int count_child(void *ctx, const struct tdb_thread *t, size_t i, const struct tdb_call *c,
+                       struct st_error *err)
+{
+    struct family *f = ctx;
+    size_t key = c->span.parent - f->first; /* those before it wrap around */
+
+    (void)t;
+    (void)i;
+    (void)err;
+    if (key < f->most)
+        f->sort.at[key]++;
+    return 0;
+}
+
+static int sort_child(void *ctx, const struct tdb_thread *t, size_t i, const struct tdb_call *c,
+                      struct st_error *err)
+{
+    struct family *f = ctx;
+    size_t key = c->span.parent - f->first;
+    int64_t id = t->before + (int64_t)i + 1;
+
+    if (key >= f->sort.end)
+        return 0;
+    if (!f->sort.ids)
+        return add_pair(f->sort.tree, t->before + c->span.parent, id, err);
+    f->sort.ids[f->sort.at[key]++] = id;
+    return 0;
+}
+
+/* Those of calls from `first` on. `*end` is set to the one behind the last of them. */
+static int add_children(const struct bulk *b, const struct tdb_thread *t, size_t first, struct family *f,
+                        size_t *end, struct st_error *err)
+{
+    size_t entries, left = t->n + 1 - first;
+    int rc;
+
+    f->most = left < b->sorts ? left : b->sorts;
+    f->first = first;
+    memset(f->sort.at, 0, f->most * sizeof(*f->sort.at));
+    rc = each_of(t, first, count_child, f, err);
+    if (rc)
+        return rc;
+    entries = choose_keys(&f->sort, 0, f->most, b->sorts);
+    *end = first + f->sort.end;
+    if (!entries)
+        return 0;
+    if (entries <= b->sorts) {
+        f->sort.ids = malloc(entries * sizeof(*f->sort.ids));
+        if (!f->sort.ids)
+            return st_nomem(err, "the index of callers");
+    }
+    rc = each_of(t, first, sort_child, f, err);
+    if (!rc && f->sort.ids)
+        rc = put_pairs(&f->sort, t->before + (int64_t)first, f->sort.tree, err);
+    free(f->sort.ids);
+    f->sort.ids = NULL;
+    return rc;
+}
+
+static int add_outermost(void *ctx, const struct tdb_thread *t, size_t i, const struct tdb_call *c,
+                         struct st_error *err)
+{
+    return c->span.parent ? 0 : add_pair(ctx, 0, t->before + (int64_t)i + 1, err);
 }
 
 static int fill_parents(const struct bulk *b, struct tdb_tree *tree, struct st_error *err)
 {
-    size_t *at, most = 0;
-    uint32_t *children;
+    struct family f = {.sort.tree = tree};
+    size_t most = 0;
     int rc;
 
     for (size_t i = 0; i < b->threads->n; i++)
         most = b->threads->at[i].n > most ? b->threads->at[i].n : most;
-    at = malloc((most + 1) * sizeof(*at));
-    children = malloc((most + 1) * sizeof(*children));
-    rc = at && children ? add_outermost(b, tree, err) : st_nomem(err, "the index of callers");
+    most = most < b->sorts ? most : b->sorts;
+    f.sort.at = malloc((most + 1) * sizeof(*f.sort.at));
+    rc = f.sort.at ? each_call(b, add_outermost, tree, err) : st_nomem(err, "the index of callers");
     for (size_t i = 0; i < b->threads->n && !rc; i++)
-        rc = add_children(&b->threads->at[i], at, children, tree, err);
-    free(at);
-    free(children);
+        for (size_t first = 1; first <= b->threads->at[i].n && !rc;)
+            rc = add_children(b, &b->threads->at[i], first, &f, &first, err);
+    free(f.sort.at);
     return rc;
 }
 
@@ -314,15 +437,13 @@ static int run_jobs(struct bulk *b, unsigned n, struct st_error *err)
 }
 
 int tdb_write_bulk(int fd, const char *path, const struct tdb_roots *roots, const tdb_threads *threads,
-                   unsigned workers, struct st_error *err)
+                   unsigned workers, size_t sorts, struct st_error *err)
 {
-    struct bulk b = {.roots = roots, .threads = threads};
+    struct bulk b = {.roots = roots, .threads = threads, .sorts = sorts};
     int rc = tdb_pages_open(&b.pages, fd, path, err);
 
     if (rc)
         return rc;
-    for (size_t i = 0; i < threads->n; i++)
-        b.calls += threads->at[i].n;
     rc = run_jobs(&b, workers, err);
     if (!rc)
         rc = tdb_pages_close(&b.pages, err);

@@ -22,11 +22,9 @@ struct tdb_thread {
 
     uint64_t origin; /* taken off the starts of its calls */
 
-    const struct tdb_span *calls;
+    const struct tdb_calls *calls; /* NULL: none */
 
-    size_t n;
-
-    const struct tdb_work *work; /* of each call; NULL: not known */
+    size_t n; /* of them */
 
     int64_t before; /* id of the last call of the threads before */
 
@@ -45,8 +43,9 @@ struct tdb_roots {
     uint32_t call, time, symbol, parent, tile;
 };
 
-/* Writes into the file that no connection has open. ST_EFAIL, ST_ENOMEM. */
+/* Writes into the file that no connection has open; `sorts` as tdb_writer_sorts has it. ST_EFAIL, ST_ENOMEM.
+ */
 int tdb_write_bulk(int fd, const char *path, const struct tdb_roots *roots, const tdb_threads *threads,
-                   unsigned workers, struct st_error *err);
+                   unsigned workers, size_t sorts, struct st_error *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* A row a thread: how many calls and from when to when; a row a function: how many calls and how long. */
 #include "tracedb/summary.h"
 
+#include "tracedb/calls.h"
 #include "tracedb/tiles.h"
 
 #include <stdlib.h>
@@ -129,11 +130,9 @@ static struct reach reach_of(const struct tdb_thread *t)
 {
     struct reach r = {.start = -1};
 
-    for (size_t i = 0; i < t->n; i++) {
-        const struct tdb_span *c = &t->calls[i];
-
-        reach_to(&r, (int64_t)(c->start - t->origin), (int64_t)(c->start - t->origin + c->duration));
-        r.depths = c->depth >= r.depths ? (int64_t)c->depth + 1 : r.depths;
+    if (t->n) {
+        reach_to(&r, (int64_t)(t->calls->first.start - t->origin), (int64_t)(t->calls->end - t->origin));
+        r.depths = t->calls->depths;
     }
     reach_stretches(&r, t->offcpu.at, t->offcpu.n);
     reach_stretches(&r, t->slices.at, t->slices.n);
@@ -169,7 +168,7 @@ static int64_t end_of_trace(const tdb_threads *threads)
 
     for (size_t i = 0; i < threads->n; i++) {
         const struct tdb_thread *t = &threads->at[i];
-        int64_t call = t->n ? (int64_t)(t->calls[t->n - 1].start - t->origin) : 0;
+        int64_t call = t->n ? (int64_t)(t->calls->last - t->origin) : 0;
         int64_t slice = t->slices.n ? t->slices.at[t->slices.n - 1].end : 0;
 
         end = call > end ? call : end;
@@ -189,8 +188,9 @@ static int put_summaries(sqlite3 *db, tdb_threads *threads, bool tiles, struct s
     end = end_of_trace(threads);
     for (size_t i = 0; i < threads->n && !rc; i++) {
         if (tiles)
-            tdb_choose_levels(&threads->at[i], end);
-        rc = put_summary(db, insert, &threads->at[i], err);
+            rc = tdb_choose_levels(&threads->at[i], end, err);
+        if (!rc)
+            rc = put_summary(db, insert, &threads->at[i], err);
     }
     sqlite3_finalize(insert);
     return rc;
@@ -224,13 +224,26 @@ static int count_call(functions *all, const struct tdb_span *c)
     return 0;
 }
 
+static int count_thread(functions *all, const struct tdb_thread *t, struct st_error *err)
+{
+    struct tdb_calls_reader r;
+    struct tdb_call c = {0};
+    int rc = tdb_calls_open(&r, t->calls, 0, err);
+
+    while (!rc && (rc = tdb_calls_next(&r, &c, err)) > 0)
+        rc = count_call(all, &c.span) ? st_nomem(err, "the summaries") : 0;
+    tdb_calls_close(&r);
+    return rc;
+}
+
 static int count_calls(functions *all, const tdb_threads *threads, struct st_error *err)
 {
-    for (size_t i = 0; i < threads->n; i++)
-        for (size_t j = 0; j < threads->at[i].n; j++)
-            if (count_call(all, &threads->at[i].calls[j]))
-                return st_nomem(err, "the summaries");
-    return 0;
+    int rc = 0;
+
+    for (size_t i = 0; i < threads->n && !rc; i++)
+        if (threads->at[i].n)
+            rc = count_thread(all, &threads->at[i], err);
+    return rc;
 }
 
 static int put_functions(sqlite3 *db, const functions *all, struct st_error *err)

@@ -22,11 +22,11 @@ struct tdb_tree;
 struct tdb_thread; /* tracedb/bulk.h */
 
 /* Chooses the levels of a thread's tiles (none for a thread with few calls and slices). `trace_end` is the
- * latest start of all threads. */
-void tdb_choose_levels(struct tdb_thread *t, int64_t trace_end);
+ * latest start of all threads. ST_EFAIL, ST_ENOMEM: the calls could not be read. */
+int tdb_choose_levels(struct tdb_thread *t, int64_t trace_end, struct st_error *err);
 
-/* Adds the rows of the table `tile` of one thread to its tree, in the order of its key. Takes memory by the
- * size of one level's tiles. ST_ENOMEM, and what tdb_tree_add returns. */
+/* Adds the rows of the table `tile` of one thread to its tree, in the order of its key. Takes memory for one
+ * tile of each depth. ST_ENOMEM, and what tdb_tree_add returns. */
 int tdb_build_tiles(const struct tdb_thread *t, struct tdb_tree *tree, struct st_error *err);
 
 /* What a tile holds: a call of at least a bucket's length, or all shorter ones that began in one bucket. */

@@ -78,24 +78,26 @@ struct tdb_span {
     uint32_t flags; /* enum tdb_call_flag */
 };
 
-/* The calls of a thread, sorted by start, parents before their children. Threads come in the order of their
- * ids, each once. `origin` is taken off the starts. The array stays the caller's and must live until the
- * commit, which writes it. Ids of calls follow each other over the threads, from 1; *before is set to the id
- * of the last call before these. ST_EFAIL: the order; ST_ENOMEM. */
-int tdb_add_calls(struct tdb_writer *w, int64_t thread_id, uint64_t origin, const struct tdb_span *calls,
-                  size_t n, int64_t *before, struct st_error *err);
-
 /* What ran during a call, its children included. */
 struct tdb_work {
-    uint64_t instructions, cycles; /* both 0: not known */
+    uint64_t instructions, cycles; /* both 0: not known; they take no room then */
 };
 
-/* What ran during each of the calls that were added last; lives as long as those. Calls with nothing known
- * take no room for it. */
-void tdb_add_work(struct tdb_writer *w, const struct tdb_work *work);
+struct tdb_calls; /* tracedb/calls.h */
+
+/* The calls of a thread, sorted by start, parents before their children. Threads come in the order of their
+ * ids, each once. `origin` is taken off the starts. The calls stay the caller's and must live until the
+ * commit, which writes them. Ids of calls follow each other over the threads, from 1; *before is set to the
+ * id of the last call before these. ST_EFAIL: the order; ST_ENOMEM. */
+int tdb_add_calls(struct tdb_writer *w, int64_t thread_id, uint64_t origin, const struct tdb_calls *calls,
+                  int64_t *before, struct st_error *err);
 
 /* How many threads the commit may use; 1 if not said. */
 void tdb_writer_threads(struct tdb_writer *w, unsigned n);
+
+/* How many entries of an index the commit may sort at once (eight bytes each, twice); if not said 16 million.
+ * For more it reads the calls several times. */
+void tdb_writer_sorts(struct tdb_writer *w, size_t entries);
 
 /* The commit builds no index of `call`, no tiles and no `function_summary`: half of the bytes, for those
  * who read all of it. */

@@ -1,5 +1,6 @@
 /* Writes a trace database beside its name; it appears whole. */
 #include "tracedb/bulk.h"
+#include "tracedb/calls.h"
 #include "tracedb/summary.h"
 #include "tracedb/tracedb.h"
 
@@ -12,7 +13,7 @@
 extern const char tdb_schema_sql[];
 extern const char tdb_indexes_sql[];
 
-enum { MOST_TABLES = 24, MOST_COLUMNS = 32, TABLE_NAME = 32 };
+enum { MOST_TABLES = 24, MOST_COLUMNS = 32, TABLE_NAME = 32, SORTS = 16 << 20 };
 
 /* The prepared INSERT of one table. */
 struct insert {
@@ -37,6 +38,8 @@ struct tdb_writer {
     int64_t calls;
 
     unsigned workers;
+
+    size_t sorts;
 
     bool bare;
 };
@@ -91,6 +94,7 @@ int tdb_writer_open(const char *path, struct tdb_writer **writer, struct st_erro
     if (!w)
         return st_nomem(err, "the database writer");
     w->file.fd = -1;
+    w->sorts = SORTS;
     rc = st_outfile_open(&w->file, path, err);
     if (!rc)
         rc = open_file(w, err);
@@ -182,6 +186,11 @@ void tdb_writer_threads(struct tdb_writer *w, unsigned n)
     w->workers = n;
 }
 
+void tdb_writer_sorts(struct tdb_writer *w, size_t entries)
+{
+    w->sorts = entries;
+}
+
 void tdb_writer_bare(struct tdb_writer *w, bool bare)
 {
     w->bare = bare;
@@ -204,36 +213,24 @@ static int add_thread(struct tdb_writer *w, int64_t id, struct st_error *err)
     return 0;
 }
 
-/* Whether a call may stand behind the one before it. */
-static bool in_order(const struct tdb_span *calls, size_t i, uint64_t origin)
-{
-    return calls[i].parent <= i && calls[i].start >= (i ? calls[i - 1].start : origin);
-}
-
-int tdb_add_calls(struct tdb_writer *w, int64_t thread_id, uint64_t origin, const struct tdb_span *calls,
-                  size_t n, int64_t *before, struct st_error *err)
+int tdb_add_calls(struct tdb_writer *w, int64_t thread_id, uint64_t origin, const struct tdb_calls *calls,
+                  int64_t *before, struct st_error *err)
 {
     struct tdb_thread *t;
     int rc;
 
-    for (size_t i = 0; i < n; i++)
-        if (!in_order(calls, i, origin))
-            return out_of_order(w, thread_id, err);
+    if (calls->disorder || (calls->n && calls->first.start < origin))
+        return out_of_order(w, thread_id, err);
     rc = add_thread(w, thread_id, err);
     if (rc)
         return rc;
     t = &w->threads.at[w->threads.n - 1];
     t->origin = origin;
     t->calls = calls;
-    t->n = n;
+    t->n = calls->n;
     *before = w->calls;
-    w->calls += (int64_t)n;
+    w->calls += (int64_t)calls->n;
     return 0;
-}
-
-void tdb_add_work(struct tdb_writer *w, const struct tdb_work *work)
-{
-    w->threads.at[w->threads.n - 1].work = work;
 }
 
 int tdb_set_meta_text(struct tdb_writer *w, const char *key, const char *value, struct st_error *err)
@@ -279,7 +276,7 @@ static int write_calls(struct tdb_writer *w, struct st_error *err)
     if (!rc)
         rc = close_db(w, err);
     if (!rc)
-        rc = tdb_write_bulk(w->file.fd, w->file.path, &roots, &w->threads, w->workers, err);
+        rc = tdb_write_bulk(w->file.fd, w->file.path, &roots, &w->threads, w->workers, w->sorts, err);
     return rc ? rc : open_file(w, err);
 }
 

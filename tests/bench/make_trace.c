@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "base/vec.h"
-#include "tracedb/tracedb.h"
+#include "tracedb/calls.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ struct maker {
 
     ST_VEC(struct tdb_span) calls; /* its own */
 
-    ST_VEC(struct tdb_span *) kept; /* those of all threads, until the commit */
+    ST_VEC(struct tdb_calls *) kept; /* those of all threads, until the commit */
 
     struct st_error err;
 
@@ -69,17 +69,28 @@ static void add_call(struct maker *m, const struct tdb_span *c)
         m->rc = st_nomem(&m->err, "the calls");
 }
 
+static int give_packed(struct maker *m)
+{
+    struct tdb_calls *packed = calloc(1, sizeof(*packed));
+
+    if (!packed || st_vec_push(&m->kept, packed)) {
+        free(packed);
+        return st_nomem(&m->err, "the calls");
+    }
+    return tdb_calls_add(packed, m->calls.at, NULL, m->calls.n, &m->err)
+               ? m->err.code
+               : tdb_add_calls(m->w, m->thread, 0, packed, &m->before, &m->err);
+}
+
 /* Hands the thread's calls over. */
 static void give_calls(struct maker *m)
 {
     if (!m->rc)
-        m->rc = tdb_add_calls(m->w, m->thread, 0, m->calls.at, m->calls.n, &m->before, &m->err);
-    if (!m->rc && st_vec_push(&m->kept, m->calls.at))
-        m->rc = st_nomem(&m->err, "the calls");
+        m->rc = give_packed(m);
     if (m->rc)
         return;
     m->before += (int64_t)m->calls.n;
-    memset(&m->calls, 0, sizeof(m->calls));
+    m->calls.n = 0;
 }
 
 static void make_names(struct maker *m)
@@ -234,8 +245,10 @@ int main(int argc, char **argv)
         tdb_writer_abort(m.w);
     else
         m.rc = tdb_writer_commit(m.w, true, &m.err);
-    for (size_t i = 0; i < m.kept.n; i++)
+    for (size_t i = 0; i < m.kept.n; i++) {
+        tdb_calls_free(m.kept.at[i]);
         free(m.kept.at[i]);
+    }
     st_vec_free(&m.kept);
     st_vec_free(&m.calls);
     return m.rc ? st_log_error("make_trace", &m.err) : 0;

@@ -1,6 +1,7 @@
 /* See stack_script.h. */
 #include "stack_script.h"
 
+#include "base/vec.h"
 #include "tracedb/tracedb.h"
 
 #include <setjmp.h>
@@ -120,6 +121,10 @@ static const char *call_name(uint32_t symbol)
     return symbol < NFUNCTIONS ? table[symbol].name : dec_pseudo_name(symbol - NFUNCTIONS);
 }
 
+enum { PIECE = 256 /* calls of a segment that come at once */ };
+
+static ST_VEC(uint32_t) depths; /* of the segment's calls */
+
 static int segment(void *ctx, const struct tdb_span *calls, const struct tdb_work *work, size_t n,
                    struct st_error *err)
 {
@@ -128,17 +133,22 @@ static int segment(void *ctx, const struct tdb_span *calls, const struct tdb_wor
     (void)ctx;
     (void)work;
     (void)err;
-    if (ncalls)
+    if (depths.n % PIECE) { /* a segment, not the next piece of one */
         say("--\n");
+        depths.n = 0;
+    }
     for (size_t i = 0; i < n; i++) {
         const struct tdb_span *c = &calls[i];
 
         if (c->parent) { /* the parent stands before it, one level up, in the same segment */
-            assert_in_range(c->parent - 1, ncalls, ncalls + i);
-            assert_int_equal(calls[c->parent - 1 - ncalls].depth + 1, c->depth);
+            size_t first = ncalls + i - depths.n;
+
+            assert_in_range(c->parent - 1, first, ncalls + i - 1);
+            assert_int_equal(depths.at[c->parent - 1 - first] + 1, c->depth);
         } else {
             assert_int_equal(c->depth, 0);
         }
+        assert_int_equal(st_vec_push(&depths, c->depth), 0);
         assert_true(i == 0 || calls[i - 1].start <= c->start);
         say("%*s%s %lu+%lu self %lu", 2 * (int)c->depth, "", call_name(c->symbol), c->start, c->duration,
             c->self);
@@ -222,6 +232,7 @@ const char *script_run(const char *script, const struct script_options *options)
     assert_int_equal(dec_stack_finish(s, options->end, &err), 0);
     counts = *dec_stack_counts(s);
     assert_int_equal(counts.calls, ncalls);
+    st_vec_free(&depths);
     dec_stack_close(s);
     free(copy);
     return text;

@@ -66,7 +66,7 @@ static void load(int32_t tid)
         assert_int_equal(
             st_vec_push(&sb->rings, (struct dec_ring){.tid = tid > 0 ? tid : -1, .cpu = tid > 0 ? -1 : 0}),
             0);
-    if (dec_model_new(sb, &model, &err))
+    if (dec_model_new(sb, NULL, &model, &err))
         fail_msg("%s", err.text);
 }
 
@@ -317,7 +317,7 @@ static void rings_tell_how_far_past_the_trigger_they_went(void **state)
     give_ring(1, -1, 3, 46);
     give_ring(2, 12, -1, 36);
     give_ring(4, 14, -1, 12); /* not even a PSB */
-    assert_int_equal(dec_model_new(sb, &model, NULL), 0);
+    assert_int_equal(dec_model_new(sb, NULL, &model, NULL), 0);
     store();
     assert_string_equal(query("SELECT json_extract(value, '$.tid'), json_extract(value, '$.cpu'), "
                               "json_extract(value, '$.in_kernel'), "
@@ -485,7 +485,7 @@ static void a_thread_that_changes_cpus_is_put_together(void **state)
     load(-2);
     assert_int_equal(st_vec_push(&sb->rings, (struct dec_ring){.tid = -1, .cpu = 1}), 0);
     dec_model_free(model);
-    assert_int_equal(dec_model_new(sb, &model, NULL), 0);
+    assert_int_equal(dec_model_new(sb, NULL, &model, NULL), 0);
     emit(10, 1000, DEC_ENABLE, 0, 0x1000, 0);
     emit(10, 1100, DEC_FAR_CALL, 0x1010, 0, 0);
     emit(10, 1100, DEC_DISABLE, 0x1010, 0, 0);

@@ -75,7 +75,7 @@ static void store(void)
     recording_end();
     snprintf(path, sizeof(path), "/tmp/model-samples-%d.db", getpid());
     if (pd_reader_open(recording_path(), &reader, &err) || dec_images_new(NULL, &images, &err) ||
-        dec_sideband_read(reader, images, &sb, &err) || dec_model_new(sb, &model, &err))
+        dec_sideband_read(reader, images, &sb, &err) || dec_model_new(sb, NULL, &model, &err))
         fail_msg("%s", err.text);
     from.reader = reader;
     if (dec_model_samples(model, &err) || dec_model_end(model, &err) || tdb_writer_open(path, &w, &err) ||

@@ -1,5 +1,7 @@
 /* Tiles: at every level every call is there once, alone or counted; damaged ones are refused. */
 #include "base/vec.h"
+#include "packed.h"
+
 #include "tracedb/tiles.h"
 #include "tracedb/tracedb.h"
 
@@ -32,7 +34,7 @@ static struct tdb_span *add_calls(struct tdb_writer *w, int64_t thread, int n)
         c[1] = (struct tdb_span){at, inside, inside, 3, 2 * (uint32_t)i + 1, 1, 4};
         at += length + (uint64_t)i % 5;
     }
-    assert_int_equal(tdb_add_calls(w, thread, 0, calls, (size_t)n * 2, &before, &err), 0);
+    assert_int_equal(tdb_add_calls(w, thread, 0, pack(calls, NULL, (size_t)n * 2), &before, &err), 0);
     return calls;
 }
 

@@ -1,4 +1,6 @@
 /* The writer: what is there after a commit, and what after anything else. */
+#include "packed.h"
+
 #include "tracedb/tracedb.h"
 
 #include <dirent.h>
@@ -107,7 +109,7 @@ static void add_calls(struct tdb_writer *w)
     struct st_error err = {0};
     int64_t before = -1;
 
-    assert_int_equal(tdb_add_calls(w, 1, 1000, calls, 3, &before, &err), 0);
+    assert_int_equal(tdb_add_calls(w, 1, 1000, pack(calls, NULL, 3), &before, &err), 0);
     assert_int_equal(before, 0);
 }
 
@@ -197,7 +199,7 @@ static void indexes_serve_the_viewer(void **state)
     for (uint32_t i = 0; i < 1000; i++)
         calls[i] = (struct tdb_span){i, 1, 1, 0, 0, 0, 0};
     for (int64_t thread = 1; thread <= 10; thread++)
-        assert_int_equal(tdb_add_calls(w, thread, 0, calls, 1000, &before, &err), 0);
+        assert_int_equal(tdb_add_calls(w, thread, 0, pack(calls, NULL, 1000), &before, &err), 0);
     assert_int_equal(before, 9000);
     assert_int_equal(tdb_writer_commit(w, false, &err), 0);
     db = open_it();
@@ -276,7 +278,7 @@ static void a_full_disk_leaves_nothing(void **state)
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
     assert_non_null(calls);
-    assert_int_equal(tdb_add_calls(w, 1, 0, calls, 100000, &before, &err), 0);
+    assert_int_equal(tdb_add_calls(w, 1, 0, pack(calls, NULL, 100000), &before, &err), 0);
     rc = tdb_writer_commit(w, false, &err);
     free(calls);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
@@ -295,13 +297,13 @@ static void calls_out_of_order_are_refused(void **state)
     int64_t before;
 
     (void)state;
-    assert_int_equal(tdb_add_calls(w, 1, 0, late, 2, &before, &err), ST_EFAIL);
+    assert_int_equal(tdb_add_calls(w, 1, 0, pack(late, NULL, 2), &before, &err), ST_EFAIL);
     assert_non_null(strstr(err.text, "thread 1"));
-    assert_int_equal(tdb_add_calls(w, 1, 0, own_parent, 1, &before, &err), ST_EFAIL);
-    assert_int_equal(tdb_add_calls(w, 1, 21, early, 1, &before, &err), ST_EFAIL);
-    assert_int_equal(tdb_add_calls(w, 2, 20, early, 1, &before, &err), 0);
-    assert_int_equal(tdb_add_calls(w, 2, 20, early, 1, &before, &err), ST_EFAIL);
-    assert_int_equal(tdb_add_calls(w, 1, 20, early, 1, &before, &err), ST_EFAIL);
+    assert_int_equal(tdb_add_calls(w, 1, 0, pack(own_parent, NULL, 1), &before, &err), ST_EFAIL);
+    assert_int_equal(tdb_add_calls(w, 1, 21, pack(early, NULL, 1), &before, &err), ST_EFAIL);
+    assert_int_equal(tdb_add_calls(w, 2, 20, pack(early, NULL, 1), &before, &err), 0);
+    assert_int_equal(tdb_add_calls(w, 2, 20, pack(early, NULL, 1), &before, &err), ST_EFAIL);
+    assert_int_equal(tdb_add_calls(w, 1, 20, pack(early, NULL, 1), &before, &err), ST_EFAIL);
     assert_int_equal(tdb_writer_commit(w, false, &err), 0);
 }
 
