@@ -13,6 +13,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -26,6 +27,8 @@ struct job {
     struct dec_images *images; /* NULL for raw input: `raw` has them */
 
     struct dec_sideband *sb;
+
+    struct dec_inlines *inlines; /* NULL: not wanted */
 
     struct dec_raw_result raw;
 
@@ -192,7 +195,7 @@ static bool of_thread(void *ctx, const struct dec_stream_info *info)
 {
     const struct job *j = ctx;
 
-    return j->sb->rings.at[info->ring].cpu < 0;
+    return j->inlines || j->sb->rings.at[info->ring].cpu < 0;
 }
 
 /* Into the model, which makes calls of what was decoded while more is. */
@@ -284,6 +287,23 @@ static void tell(const struct job *j, const struct dec_model *model)
     fprintf(to, ")\n");
 }
 
+/* Where calls of functions that were put in line are missing. */
+static void tell_inlines(const struct job *j)
+{
+    size_t n = j->inlines ? dec_inlines_without(j->inlines) : 0, length;
+    char *names = NULL;
+    FILE *out = n ? open_memstream(&names, &length) : NULL;
+
+    for (size_t i = 0; i < n && out; i++)
+        fprintf(out, "%s%s", i ? ", " : "", dec_inlines_without_at(j->inlines, i)->name);
+    if (out && !fclose(out))
+        st_log_warn("no DWARF: %s. What the compiler put in line there is part of the functions around it",
+                    names);
+    free(names);
+    if (j->inlines && dec_inlines_broke(j->inlines))
+        st_log_warn("reading DWARF broke off: the calls of some functions that were put in line are missing");
+}
+
 static int to_database(struct job *j, uint64_t *calls, struct st_error *err)
 {
     struct dec_model *model;
@@ -291,7 +311,11 @@ static int to_database(struct job *j, uint64_t *calls, struct st_error *err)
 
     if (rc)
         return rc;
-    rc = decode_into(j, model, err);
+    if (j->options->inlined)
+        rc = dec_inlines_open(j->reader ? j->images : j->raw.images, &j->inlines, err);
+    dec_model_set_inlines(model, j->inlines);
+    if (!rc)
+        rc = decode_into(j, model, err);
     if (rc && dec_model_error(model)->code)
         *err = *dec_model_error(model);
     if (!rc && !j->sb->has_pt)
@@ -302,6 +326,7 @@ static int to_database(struct job *j, uint64_t *calls, struct st_error *err)
         rc = write_database(j, model, err);
     if (!rc) {
         *calls = dec_model_totals(model).calls;
+        tell_inlines(j);
         tell(j, model);
     }
     dec_model_free(model);
@@ -340,6 +365,7 @@ int decode_run(const struct decode_options *options, struct st_error *err)
     rc = options->input ? open_recording(&j, err) : open_raw(&j, err);
     if (!rc)
         rc = run(&j, err);
+    dec_inlines_close(j.inlines);
     dec_sideband_free(j.sb);
     dec_raw_result_free(&j.raw);
     dec_images_free(j.images);

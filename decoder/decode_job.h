@@ -16,6 +16,8 @@ struct decode_options {
 
     bool bare; /* the database's tables alone: no index of calls, no tiles, no source lines */
 
+    bool inlined; /* functions that were put in line are calls too */
+
     bool stats; /* to stdout */
 
     enum decode_listing listing; /* to stdout */

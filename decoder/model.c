@@ -27,6 +27,12 @@ int dec_model_new(struct dec_sideband *sb, struct dec_model **model, struct st_e
     return 0;
 }
 
+void dec_model_set_inlines(struct dec_model *m, struct dec_inlines *inlines)
+{
+    m->inlines = inlines;
+    dec_symbols_set_inlines(m->symbols, inlines);
+}
+
 static void free_thread(struct model_thread *t)
 {
     if (!t)
@@ -75,6 +81,13 @@ static unsigned length_at(void *ctx, uint64_t time, uint64_t address)
     return dec_length_at(t->model->lengths, t->thread->process->space, time, address);
 }
 
+static uint32_t inlined_symbol(void *ctx, const struct dec_function *function, uint32_t node)
+{
+    struct model_thread *t = ctx;
+
+    return dec_symbols_inlined(t->model->symbols, function, node);
+}
+
 /* What ran during the n calls that come behind those there are. 0 or -1. */
 static int take_work(struct model_thread *t, const struct tdb_work *work, size_t n)
 {
@@ -106,6 +119,7 @@ static int open_stack(struct model_thread *t)
     struct dec_stack_config config = {.ctx = t,
                                       .function = function_at,
                                       .length = length_at,
+                                      .inlined = t->model->inlines ? inlined_symbol : NULL,
                                       .segment = take_segment,
                                       .offcpu = t->thread->offcpu.at,
                                       .noffcpu = t->thread->offcpu.n,
@@ -162,7 +176,7 @@ static bool is_idle(struct model_thread *t, const struct dec_event *e)
     if ((e->kind != DEC_COND_JUMP && e->kind != DEC_JUMP) || !e->to)
         return false;
     f = function_at(t, e->time, e->to);
-    return f && e->from >= f->start && e->from < f->end && e->to != f->start;
+    return f && !f->inlined && e->from >= f->start && e->from < f->end && e->to != f->start;
 }
 
 static int begin_run(struct dec_model *m, size_t ring, struct model_thread *t, uint64_t time)

@@ -4,6 +4,7 @@
 
 #include "decoder/flow.h"
 #include "decoder/image.h"
+#include "decoder/inlines.h"
 #include "decoder/sideband.h"
 #include "perfdata/reader.h"
 #include "tracedb/tracedb.h"
@@ -12,6 +13,10 @@ struct dec_model;
 
 /* The side-band and the images stay the caller's and must live longer. ST_ENOMEM. */
 int dec_model_new(struct dec_sideband *sb, struct dec_model **model, struct st_error *err);
+
+/* Calls of functions that were put in line are calls too. Before anything is taken; `inlines` (NULL: they are
+ * not) stays the caller's and must live longer. */
+void dec_model_set_inlines(struct dec_model *m, struct dec_inlines *inlines);
 
 void dec_model_free(struct dec_model *m);
 

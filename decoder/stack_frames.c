@@ -26,6 +26,13 @@ struct row *stk_row(struct dec_stack *s, uint32_t handle)
     return &s->rows.at[handle];
 }
 
+uint32_t stk_innermost(struct dec_stack *s)
+{
+    const struct frame *top = stk_top(s);
+
+    return s->inlined.n > top->inlined ? s->inlined.at[s->inlined.n - 1].row : top->row;
+}
+
 static uint32_t inexact(const struct dec_stack *s)
 {
     return s->exact ? 0 : TDB_CALL_INTERPOLATED;
@@ -43,8 +50,7 @@ static int note_work(struct dec_stack *s, int side, size_t n)
     return 0;
 }
 
-/* A row at the end of the list. */
-static int new_row(struct dec_stack *s, uint32_t symbol, uint32_t parent, uint32_t flags)
+int stk_new_row(struct dec_stack *s, uint32_t symbol, uint32_t parent, uint32_t flags)
 {
     struct row row = {.start = s->now, .symbol = symbol, .parent = parent, .flags = flags | inexact(s)};
 
@@ -55,9 +61,10 @@ static int new_row(struct dec_stack *s, uint32_t symbol, uint32_t parent, uint32
 
 int stk_push(struct dec_stack *s, const struct frame *frame, uint32_t symbol, uint32_t flags)
 {
-    uint32_t parent = s->frames.n ? stk_top(s)->row : NO_ROW;
+    uint32_t parent = s->frames.n ? stk_innermost(s) : NO_ROW;
     struct frame f = *frame;
 
+    f.inlined = (uint32_t)s->inlined.n;
     f.row = (uint32_t)s->rows.n;
     f.cpu_start = stk_cpu(s);
     f.cpu_children = 0;
@@ -66,7 +73,7 @@ int stk_push(struct dec_stack *s, const struct frame *frame, uint32_t symbol, ui
         (struct island){s->now, f.cpu_start, s->work, f.row, (uint32_t)s->tops.n, frame->island.switched};
     if (st_vec_reserve(&s->frames, 1) || st_vec_reserve(&s->tops, 1))
         return -1;
-    if (new_row(s, symbol, parent, flags))
+    if (stk_new_row(s, symbol, parent, flags))
         return -1;
     s->frames.at[s->frames.n++] = f;
     if (f.kind == FRAME_BASE)
@@ -75,41 +82,72 @@ int stk_push(struct dec_stack *s, const struct frame *frame, uint32_t symbol, ui
     return 0;
 }
 
-static void finish_work(struct dec_stack *s, const struct frame *f)
+static void finish_work(struct dec_stack *s, uint32_t handle, const struct tdb_work *since)
 {
-    int side = (f->row & ROW_INSERTED) != 0;
-    uint32_t at = f->row & ~ROW_INSERTED;
+    int side = (handle & ROW_INSERTED) != 0;
+    uint32_t at = handle & ~ROW_INSERTED;
 
     if (at < s->works[side].n)
         s->works[side].at[at] =
-            (struct tdb_work){s->work.instructions - f->work.instructions, s->work.cycles - f->work.cycles};
+            (struct tdb_work){s->work.instructions - since->instructions, s->work.cycles - since->cycles};
+}
+
+uint64_t stk_finish_row(struct dec_stack *s, uint32_t handle, const struct since *since, uint32_t flags)
+{
+    struct row *row = stk_row(s, handle);
+    uint64_t cpu = stk_cpu(s) - since->cpu_start;
+
+    row->duration = s->now - row->start;
+    row->self = cpu - since->cpu_children;
+    finish_work(s, handle, &since->work);
+    row->flags |= flags | inexact(s);
+    return cpu;
 }
 
 /* Fills the row of a frame that ends now. Returns its CPU time, children included. */
 static uint64_t finish_row(struct dec_stack *s, const struct frame *f, uint32_t flags)
 {
-    struct row *row = stk_row(s, f->row);
-    uint64_t cpu = stk_cpu(s) - f->cpu_start;
+    const struct since since = {f->cpu_start, f->cpu_children, f->work};
 
-    row->duration = s->now - row->start;
-    row->self = cpu - f->cpu_children;
-    finish_work(s, f);
-    row->flags |= flags | inexact(s);
-    return cpu;
+    return stk_finish_row(s, f->row, &since, flags);
+}
+
+void stk_add_child(struct dec_stack *s, uint64_t cpu)
+{
+    struct frame *top = stk_top(s);
+
+    if (top && s->inlined.n > top->inlined)
+        s->inlined.at[s->inlined.n - 1].cpu_children += cpu;
+    else if (top)
+        top->cpu_children += cpu;
+}
+
+/* What was called from within the frame's function is what the function called, whatever is open in it. */
+static void pop_inner(struct dec_stack *s)
+{
+    uint64_t cpu = s->frames.at[--s->frames.n].cpu_children;
+
+    s->frames.at[s->frames.n - 1].cpu_children += cpu;
 }
 
 void stk_pop(struct dec_stack *s, uint32_t flags)
 {
-    struct frame f = s->frames.at[s->frames.n - 1];
-    uint64_t cpu = f.kind == FRAME_INNER ? f.cpu_children : finish_row(s, &f, flags);
+    struct frame f;
+    uint64_t cpu;
 
+    if (stk_top(s)->kind == FRAME_INNER) {
+        pop_inner(s);
+        return;
+    }
+    stk_close_inlined(s, stk_top(s)->inlined, flags);
+    f = *stk_top(s);
+    cpu = finish_row(s, &f, flags);
     s->frames.n--;
     if (f.kind == FRAME_BASE) {
         s->tops.n = f.island.tops;
         cpu = stk_cpu(s) - f.island.cpu_start;
     }
-    if (s->frames.n)
-        stk_top(s)->cpu_children += cpu;
+    stk_add_child(s, cpu);
 }
 
 int stk_unwind(struct dec_stack *s, size_t keep, bool park)
@@ -168,48 +206,68 @@ int stk_tail(struct dec_stack *s, const struct dec_function *function)
         return tail_of_inner(s, function);
     if (absorb(s, function))
         return 0;
+    stk_close_inlined(s, f->inlined, 0);
     if (st_vec_reserve(&s->tops, 1) ||
-        new_row(s, function->symbol, stk_row(s, f->row)->parent, TDB_CALL_TAIL))
+        stk_new_row(s, function->symbol, stk_row(s, f->row)->parent, TDB_CALL_TAIL))
         return -1;
     cpu = finish_row(s, f, 0);
-    if (f->kind == FRAME_BASE)
+    if (f->kind == FRAME_BASE) {
         s->tops.at[s->tops.n++] = row;
-    else if (s->frames.n > 1)
-        f[-1].cpu_children += cpu;
+    } else {
+        s->frames.n--; /* it is its caller's child */
+        stk_add_child(s, cpu);
+        s->frames.n++;
+    }
     f->function = function;
     f->row = row;
     f->cpu_start = stk_cpu(s);
     f->cpu_children = 0;
     f->work = s->work;
+    f->ran = false;
     return 0;
 }
 
-int stk_base_returned(struct dec_stack *s, const struct dec_function *function)
+int stk_insert_row(struct dec_stack *s, const struct row *row)
+{
+    return s->inserted.n >= ROW_INSERTED - 1 || st_vec_push(&s->inserted, *row) ||
+                   note_work(s, 1, s->inserted.n)
+               ? -1
+               : 0;
+}
+
+int stk_base_returned(struct dec_stack *s, const struct dec_function *function, uint64_t address)
 {
     struct frame *f = stk_top(s);
     const struct island island = f->island;
-    uint32_t handle = (uint32_t)s->inserted.n | ROW_INSERTED;
+    uint32_t innermost = (uint32_t)s->inserted.n | ROW_INSERTED, handle;
     uint32_t first = s->tops.at[island.tops];
     struct row row = {.start = island.start,
                       .symbol = function->symbol,
                       .parent = stk_row(s, first)->parent,
                       .before = island.row,
                       .flags = TDB_CALL_NO_CALL | (stk_row(s, first)->flags & TDB_CALL_INTERPOLATED)};
+    uint64_t cpu = stk_cpu(s) - island.cpu_start;
 
-    if (s->inserted.n >= ROW_INSERTED - 1 || st_vec_push(&s->inserted, row) || note_work(s, 1, s->inserted.n))
+    stk_close_inlined(s, f->inlined, 0);
+    if (stk_insert_inlined(s, function, address, &island, row.flags))
+        return -1;
+    handle = (uint32_t)s->inserted.n | ROW_INSERTED;
+    if (stk_insert_row(s, &row))
         return -1;
     finish_row(s, f, 0);
     for (size_t i = island.tops; i < s->tops.n; i++)
-        stk_row(s, s->tops.at[i])->parent = handle;
+        stk_row(s, s->tops.at[i])->parent = innermost;
     s->tops.n = island.tops;
     s->tops.at[s->tops.n++] = handle;
     *f = (struct frame){.function = function,
                         .cpu_start = island.cpu_start,
-                        .cpu_children = stk_cpu(s) - island.cpu_start,
                         .work = island.work,
                         .island = island,
                         .row = handle,
-                        .kind = FRAME_BASE};
+                        .kind = FRAME_BASE,
+                        .ran = true,
+                        .inlined = f->inlined};
+    stk_add_child(s, cpu);
     s->counts.reconstructed++;
     return 0;
 }
