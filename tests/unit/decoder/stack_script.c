@@ -181,9 +181,12 @@ static struct dec_event parse(char *line, bool no_length)
 static void set_up(struct dec_stack_config *config, const struct script_options *options)
 {
     for (size_t i = 0; i < NFUNCTIONS; i++) {
-        functions[i] =
-            (struct dec_function){table[i].start, table[i].start + table[i].size,   (uint32_t)i, (uint32_t)i,
-                                  table[i].role,  table[i].role == DEC_ROLE_UNKNOWN};
+        functions[i] = (struct dec_function){.start = table[i].start,
+                                             .end = table[i].start + table[i].size,
+                                             .symbol = (uint32_t)i,
+                                             .family = (uint32_t)i,
+                                             .role = table[i].role,
+                                             .guessed = table[i].role == DEC_ROLE_UNKNOWN};
         for (size_t j = 0; j < NFUNCTIONS; j++)
             if (table[i].family && !strcmp(table[i].family, table[j].name))
                 functions[i].family = (uint32_t)j;
