@@ -1,5 +1,6 @@
 /* A run of bytes by turns of the fast walk and libipt's. */
 #include "decoder/fast.h"
+#include "base/progress.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -225,6 +226,7 @@ static int go_on(struct fast *f, const psb_list *psbs, size_t *at)
         struct fast_tally tally = {0};
         if (!fast_step(f, to, &tally))
             return WALK_LOST;
+        st_progress_add((uint64_t)(to - f->begin) - psbs->at[*at]);
         int rc = f->counting ? 0 : fast_tell(f);
         if (rc)
             return rc;
@@ -276,6 +278,7 @@ static int go_slowly(struct fast *f, const psb_list *psbs, int rc, size_t *at)
             return rc;
         /* The event was read at the PSBEND. */
         *at = psb_from(psbs, w->event_offset) - 1;
+        st_progress_add(psbs->at[*at] - from);
         waits = fup_waits(f, from, psbs->at[*at], waits);
         if (!waits && take_over(f, psbs->at[*at]) && f->p == f->begin + w->event_offset + 2) {
             walk_time(w, &w->event_time);

@@ -48,7 +48,8 @@ struct dec_inline_tree {
 struct dec_inlines;
 
 /* Starts the child, which knows the images that the store has now; it stays the caller's and must live
- * longer. Not for processes with other threads. ST_ENOMEM; ST_EFAIL: there is no child to be had. */
+ * longer. Not for processes with other threads (but that of
+ * base/progress.h). ST_ENOMEM; ST_EFAIL: there is no child to be had. */
 int dec_inlines_open(struct dec_images *images, struct dec_inlines **inlines, struct st_error *err);
 
 /* Ends the child. NULL is allowed. The trees are gone. */

@@ -1,5 +1,6 @@
 /* Branches in, calls out: one stack a thread; what CPUs recorded is put together again by thread. */
 #include "decoder/model.h"
+#include "base/progress.h"
 #include "decoder/model_impl.h"
 
 #include <inttypes.h>
@@ -302,12 +303,15 @@ static int build_runs(struct dec_model *m, struct st_error *err)
 {
     int rc = 0;
 
-    if (m->runs.n)
+    if (m->runs.n) {
         qsort(m->runs.at, m->runs.n, sizeof(m->runs.at[0]), by_thread);
+        st_progress("making calls", m->runs.n);
+    }
     for (size_t i = 0; i < m->runs.n && !rc; i++) {
         const struct model_run *run = &m->runs.at[i];
 
         rc = dec_stack_events(run->thread->stack, &m->rings[run->ring].events.at[run->at], run->n, err);
+        st_progress_add(1);
     }
     return rc;
 }

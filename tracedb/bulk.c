@@ -1,6 +1,7 @@
 /* Calls -> the trees of the table and its indexes. */
 #include "tracedb/bulk.h"
 
+#include "base/progress.h"
 #include "tracedb/tiles.h"
 #include "tracedb/tree.h"
 
@@ -9,7 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_WORKERS = 8, RECORD = sizeof(struct tdb_record) + 16 };
+enum {
+    MOST_WORKERS = 8,
+    RECORD = sizeof(struct tdb_record) + 16,
+    ENTRIES = 3 /* a call, about: in the table and two indexes; tiles are few */
+};
 
 struct bulk;
 
@@ -323,6 +328,7 @@ int tdb_write_bulk(int fd, const char *path, const struct tdb_roots *roots, cons
         return rc;
     for (size_t i = 0; i < threads->n; i++)
         b.calls += threads->at[i].n;
+    st_progress("writing", b.calls * ENTRIES);
     rc = run_jobs(&b, workers, err);
     if (!rc)
         rc = tdb_pages_close(&b.pages, err);

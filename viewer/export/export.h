@@ -119,6 +119,8 @@ struct vw_export {
     size_t nthreads;
 
     /* Set by vw_export_run. */
+    bool whole; /* [from, to) is all of the trace */
+
     void *state;
 
     struct vw_export_symbol *symbol_list;
