@@ -1,5 +1,6 @@
 /* Messages on stderr. */
 #include "base/log.h"
+#include "base/progress.h"
 #include "base/safetext.h"
 
 #include <stdarg.h>
@@ -19,6 +20,7 @@ static void put_line(const char *prefix, const char *fmt, va_list ap)
 
     vsnprintf(text, sizeof(text), fmt, ap);
     st_safe_lines(safe, sizeof(safe), text);
+    st_progress_hide();
     fprintf(stderr, "%s%s\n", prefix, safe);
 }
 
@@ -58,6 +60,7 @@ int st_log_error(const char *command, const struct st_error *err)
     char safe[sizeof(err->text) * 2];
 
     st_safe_lines(safe, sizeof(safe), err->text);
+    st_progress_hide();
     if (command)
         fprintf(stderr, "stalltrap %s: %s\n", command, safe);
     else

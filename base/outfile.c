@@ -1,12 +1,16 @@
 /* Write beside, fsync, rename. */
 #include "base/outfile.h"
 
+#include "base/progress.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { MOST_AT_ONCE = 1 << 20 };
 
 static int folder_length(const char *path)
 {
@@ -96,12 +100,13 @@ int st_outfile_write(struct st_outfile *out, const void *data, size_t len, struc
     const char *at = data;
 
     while (len) {
-        ssize_t n = write(out->fd, at, len);
+        ssize_t n = write(out->fd, at, len < MOST_AT_ONCE ? len : MOST_AT_ONCE);
 
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
             return st_fail_errno(err, ST_EFAIL, "cannot write '%s'", out->path);
+        st_progress_add((uint64_t)n);
         at += n;
         len -= (size_t)n;
     }

@@ -83,6 +83,9 @@ static int check_words(struct decode_options *o, int argc, char **argv, int firs
     if (o->listing != DECODE_NO_LISTING && (o->stats || o->output))
         return st_fail(err, ST_EUSAGE, "--dump writes nothing but its list: leave out %s",
                        o->stats ? "--stats" : "-o");
+    if (o->inlined && (o->listing != DECODE_NO_LISTING || (o->stats && !o->output)))
+        return st_fail(err, ST_EUSAGE, "--inlined needs a database: leave out %s",
+                       o->stats ? "--stats, or give -o" : "--dump");
     o->input = raw ? NULL : argv[first];
     return 0;
 }
@@ -122,7 +125,7 @@ static const struct {
     {"cpuid15", "EAX/EBX", dec_raw_cpuid15, "TSC to crystal clock ratio"},
 };
 
-enum { COMMON_OPTIONS = 10, RAW_OPTIONS = sizeof(raw_options) / sizeof(raw_options[0]) };
+enum { COMMON_OPTIONS = 11, RAW_OPTIONS = sizeof(raw_options) / sizeof(raw_options[0]) };
 
 static void common_options(struct decode_options *o, struct st_option table[COMMON_OPTIONS])
 {
@@ -171,6 +174,10 @@ static void common_options(struct decode_options *o, struct st_option table[COMM
                            .kind = ST_OPT_SIZE,
                            .to = &o->memory,
                            .help = "for calls; the rest waits in a file beside TRACE.db (default 256M)"};
+    table[10] = (struct st_option){.name = "inlined",
+                                   .kind = ST_OPT_FLAG,
+                                   .to = &o->inlined,
+                                   .help = "calls of functions put in line too, by DWARF: slower"};
 }
 
 static int parse(struct decode_options *o, int argc, char **argv, struct st_error *err)

@@ -2,6 +2,7 @@
 #include "decoder/decode_job.h"
 
 #include "base/log.h"
+#include "base/progress.h"
 #include "base/spool.h"
 #include "base/units.h"
 #include "decoder/decode_list.h"
@@ -14,7 +15,9 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,25 +33,15 @@ struct job {
 
     struct dec_sideband *sb;
 
+    struct dec_inlines *inlines; /* NULL: not wanted */
+
     struct dec_raw_result raw;
 
     struct dec_flow_counts counts;
 
     struct timespec begun;
 
-    dec_emit_fn *emit; /* behind the progress, by thread */
-
-    void *emit_ctx;
-
     bool terse; /* the events become calls, and nothing else */
-
-    bool progress; /* stderr is a terminal */
-
-    bool said; /* a progress line stands there */
-
-    uint64_t events;
-
-    time_t last_said;
 };
 
 static double seconds_since(const struct timespec *begun)
@@ -59,38 +52,30 @@ static double seconds_since(const struct timespec *begun)
     return (double)(now.tv_sec - begun->tv_sec) + (double)(now.tv_nsec - begun->tv_nsec) / 1e9;
 }
 
-static void say_progress(struct job *j)
+/* Where there is no terminal on stdout that a listing would go to. */
+static void show_progress(const struct job *j, const char *what, uint64_t all)
 {
-    char count[32], done[24], all[24];
-    uint64_t bytes = 0;
-    time_t now = time(NULL);
+    if (j->options->listing == DECODE_NO_LISTING || !isatty(STDOUT_FILENO))
+        st_progress(what, all);
+}
 
-    if (now == j->last_said || seconds_since(&j->begun) < 1)
-        return;
-    j->last_said = now;
-    j->said = true;
+/* 0: not known. */
+static uint64_t size_of(const char *path)
+{
+    struct stat st;
+
+    return !stat(path, &st) && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+}
+
+static uint64_t trace_size(const struct job *j)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < j->options->raw.traces.n; i++)
+        bytes += size_of(j->options->raw.traces.at[i]);
     for (size_t i = 0; i < j->sb->rings.n; i++)
         bytes += j->sb->rings.at[i].bytes;
-    fprintf(stderr, "\rdecoding: %s branches, %s of %s of trace\033[K",
-            st_format_count(j->events, count, sizeof(count)),
-            st_format_size(j->counts.bytes, done, sizeof(done)), st_format_size(bytes, all, sizeof(all)));
-}
-
-static int emit(void *ctx, const struct dec_stream_info *info, const struct dec_event *events, size_t n,
-                const char *detail)
-{
-    struct job *j = ctx;
-
-    j->events += n;
-    if (j->progress)
-        say_progress(j);
-    return j->emit(j->emit_ctx, info, events, n, detail);
-}
-
-static void end_progress(const struct job *j)
-{
-    if (j->said)
-        fprintf(stderr, "\r\033[K");
+    return bytes;
 }
 
 /* Whether the recording is of this machine and kernel: then this process's vdso is the one that was recorded.
@@ -168,7 +153,10 @@ static int decode_rings(void *ctx, dec_emit_fn *to, void *to_ctx, struct st_erro
     struct job *j = ctx;
     dec_emit_fn *through = to ? dec_turns_emit : NULL;
     struct dec_turns *turns = NULL;
-    int rc = dec_turns_new(j->sb, to, to_ctx, &turns, err);
+    int rc;
+
+    show_progress(j, "decoding", trace_size(j));
+    rc = dec_turns_new(j->sb, to, to_ctx, &turns, err);
 
     if (rc)
         return rc;
@@ -182,23 +170,12 @@ static int decode_rings(void *ctx, dec_emit_fn *to, void *to_ctx, struct st_erro
     return rc;
 }
 
-static int decode_all(struct job *j, dec_emit_fn *to, void *ctx, struct st_error *err)
-{
-    int rc;
-
-    j->emit = to;
-    j->emit_ctx = ctx;
-    rc = decode_rings(j, to ? emit : NULL, j, err);
-    end_progress(j);
-    return rc;
-}
-
 /* The stacks of a thread's own ring take the time of every event. */
 static bool of_thread(void *ctx, const struct dec_stream_info *info)
 {
     const struct job *j = ctx;
 
-    return j->sb->rings.at[info->ring].cpu < 0;
+    return j->inlines || j->sb->rings.at[info->ring].cpu < 0;
 }
 
 /* Into the model, which makes calls of what was decoded while more is. */
@@ -208,18 +185,13 @@ static int decode_into(struct job *j, struct dec_model *model, struct st_error *
                                       .produce_ctx = j,
                                       .whole = of_thread,
                                       .whole_ctx = j,
-                                      .consume = emit,
-                                      .consume_ctx = j};
-    int rc;
+                                      .consume = dec_model_emit,
+                                      .consume_ctx = model};
 
-    j->terse = true;
+    j->terse = !j->inlines;
     if (dec_raw_threads(&j->options->raw) < 2)
-        return decode_all(j, dec_model_emit, model, err);
-    j->emit = dec_model_emit;
-    j->emit_ctx = model;
-    rc = dec_relay_run(&relay, err);
-    end_progress(j);
-    return rc;
+        return decode_rings(j, dec_model_emit, model, err);
+    return dec_relay_run(&relay, err);
 }
 
 static int list_packets(struct job *j, struct st_error *err)
@@ -242,8 +214,7 @@ static int list_branches(struct job *j, struct st_error *err)
 
     if (rc)
         return rc;
-    j->progress = false;
-    rc = decode_all(j, decode_list_emit, list, err);
+    rc = decode_rings(j, decode_list_emit, list, err);
     if (rc && ferror(stdout))
         st_fail(err, ST_EFAIL, "cannot write the listing");
     else if (rc && !err->code)
@@ -270,6 +241,7 @@ static int write_database(struct job *j, struct dec_model *model, struct st_erro
     tdb_writer_bare(w, j->options->bare);
     if (j->options->memory)
         tdb_writer_sorts(w, j->options->memory / ENTRY + 1);
+    show_progress(j, "writing", 0);
     rc = dec_model_write(model, w, &from, err);
     if (!rc)
         return tdb_writer_commit(w, j->options->replace, err);
@@ -293,6 +265,23 @@ static void tell(const struct job *j, const struct dec_model *model)
     fprintf(to, ")\n");
 }
 
+/* Where calls of functions that were put in line are missing. */
+static void tell_inlines(const struct job *j)
+{
+    size_t n = j->inlines ? dec_inlines_without(j->inlines) : 0, length;
+    char *names = NULL;
+    FILE *out = n ? open_memstream(&names, &length) : NULL;
+
+    for (size_t i = 0; i < n && out; i++)
+        fprintf(out, "%s%s", i ? ", " : "", dec_inlines_without_at(j->inlines, i)->name);
+    if (out && !fclose(out))
+        st_log_warn("no DWARF: %s. What the compiler put in line there is part of the functions around it",
+                    names);
+    free(names);
+    if (j->inlines && dec_inlines_broke(j->inlines))
+        st_log_warn("reading DWARF broke off: the calls of some functions that were put in line are missing");
+}
+
 static int to_database_by(struct job *j, struct st_spill *spill, uint64_t *calls, struct st_error *err)
 {
     struct dec_model *model;
@@ -300,9 +289,15 @@ static int to_database_by(struct job *j, struct st_spill *spill, uint64_t *calls
 
     if (rc)
         return rc;
-    rc = decode_into(j, model, err);
+    if (j->options->inlined)
+        rc = dec_inlines_open(j->reader ? j->images : j->raw.images, &j->inlines, err);
+    dec_model_set_inlines(model, j->inlines);
+    if (!rc)
+        rc = decode_into(j, model, err);
     if (rc && dec_model_error(model)->code)
         *err = *dec_model_error(model);
+    if (!rc && !j->sb->has_pt)
+        show_progress(j, "making calls", 0);
     if (!rc && !j->sb->has_pt)
         rc = dec_model_samples(model, err);
     if (!rc)
@@ -311,6 +306,8 @@ static int to_database_by(struct job *j, struct st_spill *spill, uint64_t *calls
         rc = write_database(j, model, err);
     if (!rc) {
         *calls = dec_model_totals(model).calls;
+        st_progress_end();
+        tell_inlines(j);
         tell(j, model);
     }
     dec_model_free(model);
@@ -341,7 +338,8 @@ static int run(struct job *j, struct st_error *err)
         return dec_dump_samples(stdout, j->sb, err);
     if (o->listing != DECODE_NO_LISTING)
         return list_branches(j, err);
-    rc = o->output ? to_database(j, &stats.calls, err) : decode_all(j, NULL, NULL, err);
+    rc = o->output ? to_database(j, &stats.calls, err) : decode_rings(j, NULL, NULL, err);
+    st_progress_end();
     if (rc || !o->stats)
         return rc;
     stats.flow = j->counts;
@@ -354,13 +352,16 @@ static int run(struct job *j, struct st_error *err)
 
 int decode_run(const struct decode_options *options, struct st_error *err)
 {
-    struct job j = {.options = options, .progress = isatty(STDERR_FILENO)};
+    struct job j = {.options = options};
     int rc;
 
     clock_gettime(CLOCK_MONOTONIC, &j.begun);
+    show_progress(&j, "reading", options->input ? size_of(options->input) : 0);
     rc = options->input ? open_recording(&j, err) : open_raw(&j, err);
     if (!rc)
         rc = run(&j, err);
+    st_progress_end();
+    dec_inlines_close(j.inlines);
     dec_sideband_free(j.sb);
     dec_raw_result_free(&j.raw);
     dec_images_free(j.images);

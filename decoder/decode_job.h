@@ -18,6 +18,7 @@ struct decode_options {
 
     uint64_t memory; /* bytes for calls until they are written: beyond it they go to a file beside `output`;
                         0: as many as are usual */
+    bool inlined;    /* functions that were put in line are calls too */
 
     bool stats; /* to stdout */
 

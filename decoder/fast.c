@@ -1,5 +1,6 @@
 /* A run of bytes by turns of the fast walk and libipt's. */
 #include "decoder/fast.h"
+#include "base/progress.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -200,6 +201,7 @@ static int go_on(struct fast *f, const psb_list *psbs, size_t *at)
         const uint8_t *to = *at + 1 < psbs->n ? f->begin + psbs->at[*at + 1] : f->end;
         if (!fast_step(f, to))
             return WALK_LOST;
+        st_progress_add((uint64_t)(to - f->begin) - psbs->at[*at]);
         int rc = f->counting ? 0 : fast_tell(f);
         if (rc)
             return rc;
@@ -251,6 +253,7 @@ static int go_slowly(struct fast *f, const psb_list *psbs, int rc, size_t *at)
             return rc;
         /* The event was read at the PSBEND. */
         *at = psb_from(psbs, w->event_offset) - 1;
+        st_progress_add(psbs->at[*at] - from);
         waits = fup_waits(f, from, psbs->at[*at], waits);
         /* Where code and trace do not fit, bits from behind the PSB+ may have led to it. */
         bool ahead = w->times.offset > w->event_offset;

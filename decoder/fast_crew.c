@@ -3,6 +3,7 @@
  * What a PSB+ does not tell is guessed: whose code runs there is asked by its time, and the return stack is
  * empty. Where the group before ended otherwise, or one cannot be walked to its end, everything from there on
  * is taken back. */
+#include "base/progress.h"
 #include "decoder/fast.h"
 
 #include <pthread.h>
@@ -97,8 +98,8 @@ static void walk_group(struct fast_crew *crew, struct fast *f, struct group *g)
     g->from = f->s;
     g->from_p = f->p;
     g->begun = true;
-    while (g->done < g->end && fast_step(f, psb_at(crew, g->done + 1)))
-        g->done++;
+    for (; g->done < g->end && fast_step(f, psb_at(crew, g->done + 1)); g->done++)
+        st_progress_add((uint64_t)(psb_at(crew, g->done + 1) - psb_at(crew, g->done)));
     g->to = f->s;
     g->to_p = f->p;
     if (g->done < g->end)

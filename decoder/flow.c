@@ -95,6 +95,7 @@ static int walk_bytes(struct walk *w, struct fast *fast, const struct pt_run *ru
         return st_nomem(w->err, "libipt's decoder");
     w->status = 0;
     w->serial = 0;
+    w->counted = 0;
     int rc = times_init(&w->times, &w->options->config, &config, w->err);
     if (rc == 0) {
         w->until = UINT64_MAX;

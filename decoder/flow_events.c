@@ -1,4 +1,5 @@
 /* Events of the trace that are no branches of the code: tracing on and off, interrupts, overflows, modes. */
+#include "base/progress.h"
 #include "decoder/flow_walk.h"
 
 #include <string.h>
@@ -36,6 +37,10 @@ int walk_fetch(struct walk *w)
     w->held = true;
     w->event_offset = w->offset;
     time_event(w);
+    if (w->options->reference && w->offset > w->counted) {
+        st_progress_add(w->offset - w->counted);
+        w->counted = w->offset;
+    }
     return 0;
 }
 

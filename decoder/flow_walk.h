@@ -30,6 +30,8 @@ struct walk {
 
     int status; /* enum pt_status_flag bits of the last query */
 
+    uint64_t counted; /* bytes, for the progress of the reference */
+
     bool held; /* `event` was fetched and waits for the walk to come to its place */
 
     struct pt_event event;

@@ -1,20 +1,16 @@
 /* Line tables, through libdw, in a process of their own. */
 #include "decoder/lines.h"
 
-#include "base/vec.h"
-#include "decoder/image_int.h"
+#include "decoder/debug_tables.h"
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <gelf.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,163 +18,6 @@ enum {
     SECONDS = 30,       /* of the child */
     LONGEST_FILE = 4096 /* name, its NUL included */
 };
-
-/* Code of a compilation unit. */
-struct unit_range {
-    uint64_t start, end;
-
-    Dwarf_Off unit; /* of its DIE */
-};
-
-struct image_lines {
-    int fd; /* of the separate debug file; -1: none */
-
-    struct dec_elf elf;
-
-    bool open; /* elf is */
-
-    Dwarf *dwarf; /* NULL: there is none */
-
-    uint64_t shift; /* its addresses -> those of the image */
-
-    ST_VEC(struct unit_range) ranges; /* ascending */
-};
-
-static int by_start(const void *x, const void *y)
-{
-    const struct unit_range *a = x, *b = y;
-
-    return a->start < b->start ? -1 : a->start > b->start;
-}
-
-/* The code of a unit. 0 or -1 (no memory). */
-static int add_unit(struct image_lines *lines, Dwarf_Die *unit)
-{
-    Dwarf_Addr base, start, end;
-    ptrdiff_t at = 0;
-
-    while ((at = dwarf_ranges(unit, at, &base, &start, &end)) > 0) {
-        struct unit_range range = {start, end, dwarf_dieoffset(unit)};
-
-        /* Code that the linker dropped is left at 0. */
-        if (start && start < end && st_vec_push(&lines->ranges, range))
-            return -1;
-    }
-    return 0;
-}
-
-static void read_units(struct image_lines *lines)
-{
-    Dwarf_CU *unit = NULL;
-    Dwarf_Die die;
-    uint8_t type;
-
-    while (dwarf_get_units(lines->dwarf, unit, &unit, NULL, &type, &die, NULL) == 0)
-        if ((type == DW_UT_compile || type == DW_UT_skeleton) && add_unit(lines, &die))
-            break;
-    if (lines->ranges.n)
-        qsort(lines->ranges.at, lines->ranges.n, sizeof(lines->ranges.at[0]), by_start);
-}
-
-/* By default libdw prints something, and what stdio holds of the parent's with it. */
-static __attribute__((noreturn)) void give_up(void)
-{
-    _exit(1);
-}
-
-/* A module that is not linked has its lines at addresses that only relocations tell: they are not looked for.
- */
-static bool take_dwarf(struct image_lines *lines)
-{
-    GElf_Ehdr header;
-
-    if (!gelf_getehdr(lines->elf.elf, &header) || header.e_type == ET_REL)
-        return false;
-    lines->dwarf = dwarf_begin_elf(lines->elf.elf, DWARF_C_READ, NULL);
-    if (!lines->dwarf)
-        return false;
-    dwarf_new_oom_handler(lines->dwarf, give_up);
-    read_units(lines);
-    return lines->ranges.n > 0;
-}
-
-static void close_tables(struct image_lines *lines)
-{
-    st_vec_free(&lines->ranges);
-    dwarf_end(lines->dwarf);
-    lines->dwarf = NULL;
-    if (lines->open)
-        dec_elf_close(&lines->elf);
-    lines->open = false;
-    if (lines->fd >= 0)
-        close(lines->fd);
-    lines->fd = -1;
-}
-
-static bool open_debug(struct image_lines *lines, struct image_file *file, const struct dec_elf *elf)
-{
-    uint64_t text, other;
-
-    lines->fd = image_find_debug(file, elf);
-    if (lines->fd < 0)
-        return false;
-    lines->open = dec_elf_open_fd(lines->fd, &lines->elf) == 0;
-    if (!lines->open)
-        return false;
-    text = dec_elf_text(elf);
-    other = dec_elf_text(&lines->elf);
-    lines->shift = text && other ? text - other : 0;
-    return take_dwarf(lines);
-}
-
-/* The file's own tables, else those of the debug file that belongs to it. */
-static void open_tables(struct image_lines *lines, struct image_file *file)
-{
-    struct dec_elf own;
-    bool found;
-
-    if (file->fd >= 0)
-        lines->open = dec_elf_open_fd(file->fd, &lines->elf) == 0;
-    if (!lines->open || take_dwarf(lines))
-        return;
-    st_vec_free(&lines->ranges);
-    dwarf_end(lines->dwarf);
-    lines->dwarf = NULL;
-    lines->open = false;
-    own = lines->elf;
-    found = open_debug(lines, file, &own);
-    dec_elf_close(&own);
-    if (!found)
-        close_tables(lines);
-}
-
-static struct image_lines *lines_of(struct image_file *file)
-{
-    if (file->lines || file->no_lines)
-        return file->lines;
-    file->lines = calloc(1, sizeof(*file->lines));
-    if (!file->lines)
-        return NULL;
-    file->lines->fd = -1;
-    open_tables(file->lines, file);
-    return file->lines;
-}
-
-/* The last range that begins at or before the address, if it holds it. */
-static const struct unit_range *range_at(const struct image_lines *lines, uint64_t address)
-{
-    size_t low = 0, high = lines->ranges.n;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (lines->ranges.at[middle].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low && address < lines->ranges.at[low - 1].end ? &lines->ranges.at[low - 1] : NULL;
-}
 
 /* Of the rows that one address has, the first: where a function begins, those behind it are of what was moved
  * to its first instruction. */
@@ -280,7 +119,7 @@ static void tell_inlined(struct telling *t, Dwarf_Die *unit, uint64_t address, c
 
 static void tell_query(struct telling *t, const struct dec_line_query *query)
 {
-    struct image_lines *lines = lines_of(image_file_of(query->image));
+    struct image_lines *lines = debug_tables_of(image_file_of(query->image));
     const struct unit_range *range;
     Dwarf_Line *row;
     Dwarf_Die unit;
@@ -291,7 +130,7 @@ static void tell_query(struct telling *t, const struct dec_line_query *query)
     if (!lines || !lines->dwarf)
         return;
     address = query->address - lines->shift;
-    range = range_at(lines, address);
+    range = debug_unit_at(lines, address);
     if (!range || !dwarf_offdie(lines->dwarf, range->unit, &unit))
         return;
     row = query->inlined ? dwarf_getsrc_die(&unit, address) : row_at(&unit, address);
@@ -319,16 +158,9 @@ static void tell_all(const struct dec_line_query *queries, size_t n, FILE *out)
 /* Does not return, nor does it leave anything behind. */
 static __attribute__((noreturn)) void be_child(const struct dec_line_query *queries, size_t n, int fd)
 {
-    const struct rlimit none = {0};
-    sigset_t no_signal;
     FILE *out;
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    setrlimit(RLIMIT_CORE, &none);
-    for (int i = 1; i < NSIG; i++)
-        signal(i, SIG_DFL);
-    sigemptyset(&no_signal);
-    sigprocmask(SIG_SETMASK, &no_signal, NULL);
+    debug_be_child();
     alarm(SECONDS);
     out = fdopen(fd, "w");
     if (out)
@@ -360,43 +192,6 @@ static int take_all(FILE *in, size_t n, dec_line_fn *fn, void *ctx)
     return rc;
 }
 
-static bool has_table(const struct dec_elf *elf)
-{
-    Elf_Scn *section = NULL;
-    GElf_Shdr header;
-    const char *name;
-    size_t names;
-
-    if (elf_getshdrstrndx(elf->elf, &names))
-        return false;
-    while ((section = elf_nextscn(elf->elf, section))) {
-        name = gelf_getshdr(section, &header) ? elf_strptr(elf->elf, names, header.sh_name) : NULL;
-        if (name && (!strcmp(name, ".debug_line") || !strcmp(name, ".zdebug_line")))
-            return true;
-    }
-    return false;
-}
-
-/* Whether the file has a line table, or a debug file. */
-static bool may_have_lines(struct image_file *file)
-{
-    struct dec_elf elf;
-    bool may;
-    int fd;
-
-    if (file->bytes || file->fd < 0 || dec_elf_open_fd(file->fd, &elf))
-        return false;
-    may = has_table(&elf);
-    if (!may) {
-        fd = image_find_debug(file, &elf);
-        may = fd >= 0;
-        if (may)
-            close(fd);
-    }
-    dec_elf_close(&elf);
-    return may;
-}
-
 static bool any_lines(const struct dec_line_query *queries, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -404,7 +199,7 @@ static bool any_lines(const struct dec_line_query *queries, size_t n)
 
         if (!file || file->no_lines)
             continue;
-        if (may_have_lines(file))
+        if (debug_may_have(file))
             return true;
         file->no_lines = true;
     }

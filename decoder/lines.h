@@ -35,7 +35,8 @@ typedef int dec_line_fn(void *ctx, const struct dec_line *line);
 /* Tells of each query that has an answer, in their order. Where any of the images has line tables, a child
  * process reads them, a compilation unit at a time: libdw ends the process when memory runs out, and tables
  * that are damaged on purpose may do worse. Whatever ends the child (it has half a minute), the lines that
- * are not told of are unknown. Returns 0 or what fn returned. Not for processes with other threads. */
+ * are not told of are unknown. Returns 0 or what fn returned. Not for processes with other threads, but
+ * that of base/progress.h. */
 int dec_lines(const struct dec_line_query *queries, size_t n, dec_line_fn *fn, void *ctx);
 
 #endif

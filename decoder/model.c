@@ -29,6 +29,12 @@ int dec_model_new(struct dec_sideband *sb, struct st_spill *spill, struct dec_mo
     return 0;
 }
 
+void dec_model_set_inlines(struct dec_model *m, struct dec_inlines *inlines)
+{
+    m->inlines = inlines;
+    dec_symbols_set_inlines(m->symbols, inlines);
+}
+
 static void free_thread(struct model_thread *t)
 {
     if (!t)
@@ -76,6 +82,13 @@ static unsigned length_at(void *ctx, uint64_t time, uint64_t address)
     return dec_length_at(t->model->lengths, t->thread->process->space, time, address);
 }
 
+static uint32_t inlined_symbol(void *ctx, const struct dec_function *function, uint32_t node)
+{
+    struct model_thread *t = ctx;
+
+    return dec_symbols_inlined(t->model->symbols, function, node);
+}
+
 static int take_calls(void *ctx, const struct tdb_span *calls, const struct tdb_work *work, size_t n,
                       struct st_error *err)
 {
@@ -89,6 +102,7 @@ static int open_stack(struct model_thread *t)
     struct dec_stack_config config = {.ctx = t,
                                       .function = model_function_at,
                                       .length = length_at,
+                                      .inlined = t->model->inlines ? inlined_symbol : NULL,
                                       .segment = take_calls,
                                       .spill = t->model->spill,
                                       .offcpu = t->thread->offcpu.at,

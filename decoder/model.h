@@ -4,6 +4,7 @@
 
 #include "decoder/flow.h"
 #include "decoder/image.h"
+#include "decoder/inlines.h"
 #include "decoder/sideband.h"
 #include "perfdata/reader.h"
 #include "tracedb/tracedb.h"
@@ -16,6 +17,10 @@ struct st_spill;
  * is no memory for of the branches of CPUs and of calls. NULL: all stays in memory. ST_ENOMEM. */
 int dec_model_new(struct dec_sideband *sb, struct st_spill *spill, struct dec_model **model,
                   struct st_error *err);
+
+/* Calls of functions that were put in line are calls too. Before anything is taken; `inlines` (NULL: they are
+ * not) stays the caller's and must live longer. */
+void dec_model_set_inlines(struct dec_model *m, struct dec_inlines *inlines);
 
 void dec_model_free(struct dec_model *m);
 

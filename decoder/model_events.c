@@ -1,5 +1,6 @@
 /* The branches of CPUs until all of a thread's are there: packed, ring by ring, and read again in the order
  * of time. A ring that is the only one is in that order: its branches become calls at once. */
+#include "base/progress.h"
 #include "decoder/model_impl.h"
 
 #include <stdlib.h>
@@ -134,7 +135,7 @@ static bool is_idle(struct model_thread *t, const struct dec_event *e)
     if ((e->kind != DEC_COND_JUMP && e->kind != DEC_JUMP) || !e->to)
         return false;
     f = model_function_at(t, e->time, e->to);
-    return f && e->from >= f->start && e->from < f->end && e->to != f->start;
+    return f && !f->inlined && e->from >= f->start && e->from < f->end && e->to != f->start;
 }
 
 bool model_is_alone(const struct dec_model *m)
@@ -225,11 +226,15 @@ int model_build_runs(struct dec_model *m, struct st_error *err)
         return st_nomem(err, "the branches of the CPUs");
     for (size_t i = 0; i < m->sb->rings.n; i++)
         readers[i].spool = &m->rings[i].events;
-    if (m->runs.n)
+    if (m->runs.n) {
         qsort(m->runs.at, m->runs.n, sizeof(m->runs.at[0]), by_time);
-    for (size_t i = 0; i < m->runs.n && !rc; i++)
+        st_progress("making calls", m->runs.n);
+    }
+    for (size_t i = 0; i < m->runs.n && !rc; i++) {
         if (m->runs.at[i].n)
             rc = build_run(&m->runs.at[i], &readers[m->runs.at[i].ring], err);
+        st_progress_add(1);
+    }
     for (size_t i = 0; i < m->sb->rings.n; i++) {
         st_spool_close(&readers[i]);
         st_spool_clear(&m->rings[i].events);

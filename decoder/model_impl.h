@@ -88,6 +88,8 @@ struct dec_model {
 
     struct dec_symbols *symbols;
 
+    struct dec_inlines *inlines; /* NULL: not wanted */
+
     struct dec_lengths *lengths;
 
     struct model_thread **threads; /* by the index of the side-band's thread; NULL: not decoded */

@@ -324,6 +324,26 @@ static int write_warnings(struct dec_model *m, struct tdb_writer *w, struct st_e
     return rc;
 }
 
+/* Where calls of functions that were put in line are missing, though they were asked for. */
+static int write_inlines(struct dec_model *m, struct tdb_writer *w, struct st_error *err)
+{
+    char *joined = NULL;
+    size_t size;
+    FILE *out;
+    int rc = m->inlines ? tdb_set_meta_number(w, "inlined", 1, err) : 0;
+
+    if (rc || !m->inlines)
+        return rc;
+    out = open_memstream(&joined, &size);
+    if (!out)
+        return st_nomem(err, "the names of modules");
+    for (size_t i = 0; i < dec_inlines_without(m->inlines); i++)
+        fprintf(out, "%s%s", i ? "\n" : "", dec_inlines_without_at(m->inlines, i)->name);
+    rc = fclose(out) ? st_nomem(err, "the names of modules") : put_text(w, "no_dwarf", joined, err);
+    free(joined);
+    return rc;
+}
+
 int model_write_meta(struct dec_model *m, struct tdb_writer *w, const struct dec_provenance *from,
                      const char *const *triggers, size_t ntriggers, struct st_error *err)
 {
@@ -347,5 +367,7 @@ int model_write_meta(struct dec_model *m, struct tdb_writer *w, const struct dec
         rc = write_clocks(m, w, from, err);
     if (!rc)
         rc = write_samples(m, w, err);
+    if (!rc)
+        rc = write_inlines(m, w, err);
     return rc ? rc : write_counts(m, w, from->flow, err);
 }

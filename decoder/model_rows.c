@@ -177,6 +177,21 @@ static int write_line(void *ctx, const struct dec_line *line)
                        6, l->err);
 }
 
+/* Of functions that were put in line. */
+static int write_declarations(struct dec_model *m, struct tdb_writer *w, struct st_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < dec_symbols_count(m->symbols) && !rc; i++) {
+        const struct dec_symbol_row *row = dec_symbols_at(m->symbols, i);
+
+        if (row->file && *row->file && row->line)
+            rc = tdb_add_row(w, "source",
+                             (struct tdb_value[]){TDB_N(i + 1), TDB_T(row->file), TDB_N(row->line)}, 3, err);
+    }
+    return rc;
+}
+
 /* Where each function begins in the source, and where the frames of stacks are, as far as debug information
  * tells. */
 static int write_lines(struct dec_model *m, struct tdb_writer *w, struct st_error *err)
@@ -188,6 +203,7 @@ static int write_lines(struct dec_model *m, struct tdb_writer *w, struct st_erro
 
     if (!queries)
         return st_nomem(err, "the source lines");
+    rc = write_declarations(m, w, err);
     for (size_t i = 0; i < n; i++) {
         const struct dec_symbol_row *row = dec_symbols_at(m->symbols, i);
 
@@ -195,7 +211,8 @@ static int write_lines(struct dec_model *m, struct tdb_writer *w, struct st_erro
     }
     for (size_t i = 0; i < m->frames.n; i++)
         queries[n + i] = (struct dec_line_query){m->frames.at[i].image, m->frames.at[i].address, true};
-    rc = dec_lines(queries, n + m->frames.n, write_line, &writer);
+    if (!rc)
+        rc = dec_lines(queries, n + m->frames.n, write_line, &writer);
     free(queries);
     return rc;
 }

@@ -36,6 +36,15 @@ struct family {
     UT_hash_handle hh;
 };
 
+/* A function that was put in line. */
+struct inlined_symbol {
+    char *key; /* module, place in the source, name */
+
+    uint32_t index;
+
+    UT_hash_handle hh;
+};
+
 struct kernel_symbol {
     uint64_t start;
 
@@ -63,6 +72,10 @@ struct dec_symbols {
 
     struct kernel_symbol *kernel;
 
+    struct inlined_symbol *inlined;
+
+    struct dec_inlines *inlines; /* NULL: they are not wanted */
+
     ST_VEC(char *) texts; /* names made here */
 
     uint32_t next_family;
@@ -89,6 +102,7 @@ void dec_symbols_free(struct dec_symbols *s)
     struct placed *p, *next_placed;
     struct family *f, *next_family;
     struct kernel_symbol *k, *next_kernel;
+    struct inlined_symbol *i, *next_inlined;
 
     if (!s)
         return;
@@ -107,6 +121,12 @@ void dec_symbols_free(struct dec_symbols *s)
     {
         HASH_DEL(s->kernel, k);
         free(k);
+    }
+    HASH_ITER(hh, s->inlined, i, next_inlined)
+    {
+        HASH_DEL(s->inlined, i);
+        free(i->key);
+        free(i);
     }
     for (size_t i = 0; i < s->texts.n; i++)
         free(s->texts.at[i]);
@@ -339,8 +359,10 @@ static const struct dec_function *nowhere(struct dec_symbols *s)
         return NULL;
     s->nowhere = calloc(1, sizeof(*s->nowhere));
     if (s->nowhere)
-        *s->nowhere =
-            (struct dec_function){0, 0, (uint32_t)s->rows.n - 1, s->next_family++, DEC_ROLE_UNKNOWN, true};
+        *s->nowhere = (struct dec_function){.symbol = (uint32_t)s->rows.n - 1,
+                                            .family = s->next_family++,
+                                            .role = DEC_ROLE_UNKNOWN,
+                                            .guessed = true};
     return s->nowhere;
 }
 
@@ -363,6 +385,9 @@ static const struct dec_function *place(struct dec_symbols *s, const struct dec_
     p->function.end = at->start + at->size;
     p->function.role = role_of(at->symbol);
     p->function.guessed = at->symbol->flags & DEC_SYM_MADE_UP;
+    p->function.own = at->symbol->start;
+    if (s->inlines && at->symbol->size)
+        p->function.inlined = dec_inlines_tree(s->inlines, at->symbol->image, at->symbol->start);
     if (!symbol_of(s, at->symbol, &p->function.symbol) && !family_of(s, at->symbol, &p->function.family))
         HASH_ADD(hh, s->placed, key, sizeof(p->key), p);
     if (!p->hh.tbl) {
@@ -390,6 +415,60 @@ const struct dec_function *dec_symbols_function(struct dec_symbols *s, const str
     if (line->since > time)
         line->since = time;
     return line->function;
+}
+
+void dec_symbols_set_inlines(struct dec_symbols *s, struct dec_inlines *inlines)
+{
+    s->inlines = inlines;
+}
+
+/* Takes the key over. */
+static struct inlined_symbol *add_inlined(struct dec_symbols *s, char *key, size_t n)
+{
+    struct inlined_symbol *i = calloc(1, sizeof(*i));
+
+    if (i) {
+        i->key = key;
+        i->index = (uint32_t)s->rows.n;
+        HASH_ADD_KEYPTR(hh, s->inlined, i->key, n, i);
+    }
+    if (i && i->hh.tbl)
+        return i;
+    free(key);
+    free(i);
+    return NULL;
+}
+
+/* The names stay with the trees. */
+uint32_t dec_symbols_inlined(struct dec_symbols *s, const struct dec_function *function, uint32_t node)
+{
+    struct dec_inline_node *n = &function->inlined->nodes[node];
+    struct dec_symbol_row row = {
+        .module = s->rows.at[function->symbol].module, .name = n->name, .file = n->file, .line = n->line};
+    struct inlined_symbol *i = NULL;
+    char *key = NULL;
+    int length;
+
+    if (n->symbol != UINT32_MAX)
+        return n->symbol;
+    length = asprintf(&key, "%u:%s:%d:%s", row.module, n->file, n->line, n->name);
+    if (length < 0)
+        return UINT32_MAX;
+    HASH_FIND(hh, s->inlined, key, (size_t)length, i);
+    if (i) {
+        free(key);
+    } else {
+        if (st_vec_reserve(&s->rows, 1)) {
+            free(key);
+            return UINT32_MAX;
+        }
+        i = add_inlined(s, key, (size_t)length);
+        if (!i)
+            return UINT32_MAX;
+        s->rows.at[s->rows.n++] = row;
+    }
+    n->symbol = i->index;
+    return n->symbol;
 }
 
 uint32_t dec_symbols_pseudo(struct dec_symbols *s, enum dec_pseudo pseudo)

@@ -1,4 +1,5 @@
 /* What each kind of perf record says. Layouts: include/uapi/linux/perf_event.h, enum perf_event_type. */
+#include "base/progress.h"
 #include "decoder/sideband_impl.h"
 
 #include "base/log.h"
@@ -474,6 +475,7 @@ int sb_collect(void *context, const struct pd_record *r, struct st_error *err)
     struct sb_context *c = context;
     uint32_t type = r->header->type;
 
+    st_progress_add(r->header->size);
     switch (type) {
     case PD_RECORD_AUXTRACE:
         return sb_auxtrace(c, r, err);

@@ -33,6 +33,7 @@ void dec_stack_close(struct dec_stack *s)
     stk_clear_rows(s);
     st_vec_free(&s->blocks);
     free(s->spare);
+    st_vec_free(&s->inlined);
     st_vec_free(&s->inserted);
     st_vec_free(&s->parents);
     st_vec_free(&s->active);
@@ -44,8 +45,8 @@ const struct dec_stack_counts *dec_stack_counts(const struct dec_stack *s)
     return &s->counts;
 }
 
-/* Moves `now` on; intervals off the CPU that have begun belong to the call on top. */
-static void advance(struct dec_stack *s, uint64_t time)
+/* Intervals off the CPU that have begun belong to the innermost call. */
+void stk_advance(struct dec_stack *s, uint64_t time)
 {
     struct dec_offcpu *off = s->config.offcpu;
     size_t n = s->config.noffcpu;
@@ -53,9 +54,7 @@ static void advance(struct dec_stack *s, uint64_t time)
     if (time > s->now)
         s->now = time;
     while (s->offcpu_next < n && off[s->offcpu_next].start < s->now) {
-        const struct frame *top = stk_top(s);
-
-        off[s->offcpu_next++].call = top ? top->row + 1 : 0;
+        off[s->offcpu_next++].call = s->frames.n ? stk_innermost(s) + 1 : 0;
     }
     while (s->offcpu_done < n && off[s->offcpu_done].end <= s->now) {
         s->offcpu_sum += off[s->offcpu_done].end - off[s->offcpu_done].start;
@@ -164,7 +163,9 @@ static int step(struct dec_stack *s, const struct dec_event *e, struct st_error 
 {
     int rc;
 
-    advance(s, e->time);
+    if (s->at && stk_run_inlined(s, e))
+        return st_nomem(err, "the calls of a thread");
+    stk_advance(s, e->time);
     count(s, e);
     s->exact = e->flags & DEC_TIME_EXACT;
     if (e->kind == DEC_GAP)
@@ -177,6 +178,15 @@ static int step(struct dec_stack *s, const struct dec_event *e, struct st_error 
     return one(s, e) ? stk_failed(s, err) : 0;
 }
 
+static int step_on(struct dec_stack *s, const struct dec_event *e, struct st_error *err)
+{
+    int rc = step(s, e, err);
+
+    if (s->config.inlined)
+        stk_note_place(s, e);
+    return rc;
+}
+
 int dec_stack_events(struct dec_stack *s, const struct dec_event *events, size_t n, struct st_error *err)
 {
     int rc = 0;
@@ -185,7 +195,7 @@ int dec_stack_events(struct dec_stack *s, const struct dec_event *events, size_t
         if (s->has_left) {
             s->has_left = false;
             if (events[i].kind != DEC_GAP)
-                rc = step(s, &s->left, err);
+                rc = step_on(s, &s->left, err);
         }
         if (rc)
             return rc;
@@ -194,7 +204,7 @@ int dec_stack_events(struct dec_stack *s, const struct dec_event *events, size_t
             s->has_left = true;
             continue;
         }
-        rc = step(s, &events[i], err);
+        rc = step_on(s, &events[i], err);
     }
     return rc;
 }
@@ -211,7 +221,7 @@ int dec_stack_finish(struct dec_stack *s, uint64_t end, struct st_error *err)
 {
     s->has_left = false;
     if (stayed_away(s, end)) {
-        advance(s, end);
+        stk_advance(s, end);
         s->exact = true;
     }
     return stk_end_segment(s, err);

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "decoder/event.h"
+#include "decoder/inlines.h"
 #include "tracedb/tracedb.h"
 
 #include <stdbool.h>
@@ -42,6 +43,10 @@ struct dec_function {
     enum dec_role role;
 
     bool guessed; /* the bounds are: several functions may be in it */
+
+    uint64_t own; /* `start` in the image's own addresses */
+
+    struct dec_inline_tree *inlined; /* what was put in line in it; NULL: nothing, or it is not wanted */
 };
 
 /* Stand-ins for what a user-only trace does not hold. */
@@ -77,6 +82,10 @@ struct dec_stack_config {
     /* Length of the instruction at an address, 0 when it cannot be known. Asked only for events that do not
      * carry it. May be NULL. */
     unsigned (*length)(void *ctx, uint64_t time, uint64_t address);
+
+    /* The symbol of a function that was put in line (dec_function.inlined); UINT32_MAX: no memory. NULL: such
+     * functions are no calls. */
+    uint32_t (*inlined)(void *ctx, const struct dec_function *function, uint32_t node);
 
     /* Takes the calls of a finished segment, piece by piece, times in the unit of dec_event.time: n of them,
      * sorted by start, parents before their children. work: what ran during each; NULL where no cycles are

@@ -28,6 +28,13 @@ int stk_failed(const struct dec_stack *s, struct st_error *err)
     return s->error.code;
 }
 
+uint32_t stk_innermost(struct dec_stack *s)
+{
+    const struct frame *top = stk_top(s);
+
+    return s->inlined.n > top->inlined ? s->inlined.at[s->inlined.n - 1].row : top->row;
+}
+
 static uint32_t inexact(const struct dec_stack *s)
 {
     return s->exact ? 0 : TDB_CALL_INTERPOLATED;
@@ -41,9 +48,10 @@ static int new_parent(struct dec_stack *s, uint32_t handle, uint32_t first, uint
 
 int stk_push(struct dec_stack *s, const struct frame *frame, uint32_t symbol, uint32_t flags)
 {
-    uint32_t parent = s->frames.n ? stk_top(s)->row + 1 : 0;
+    uint32_t parent = s->frames.n ? stk_innermost(s) + 1 : 0;
     struct frame f = *frame;
 
+    f.inlined = (uint32_t)s->inlined.n;
     f.row = (uint32_t)s->nrows;
     f.cpu_start = stk_cpu(s);
     f.cpu_children = 0;
@@ -64,33 +72,65 @@ int stk_push(struct dec_stack *s, const struct frame *frame, uint32_t symbol, ui
     return 0;
 }
 
+int stk_finish_row(struct dec_stack *s, uint32_t handle, const struct since *since, uint32_t flags,
+                   uint64_t *cpu)
+{
+    struct row *row = stk_row(s, handle);
+
+    *cpu = stk_cpu(s) - since->cpu_start;
+    row->call.duration = s->now - row->call.start;
+    row->call.self = *cpu - since->cpu_children;
+    if (s->work.cycles)
+        row->work = (struct tdb_work){s->work.instructions - since->work.instructions,
+                                      s->work.cycles - since->work.cycles};
+    row->call.flags |= flags | inexact(s);
+    return stk_row_ended(s, handle);
+}
+
 /* Fills the row of a frame that ends now. `cpu` becomes its CPU time, children included. */
 static int finish_row(struct dec_stack *s, const struct frame *f, uint32_t flags, uint64_t *cpu)
 {
-    struct row *row = stk_row(s, f->row);
+    const struct since since = {f->cpu_start, f->cpu_children, f->work};
 
-    *cpu = stk_cpu(s) - f->cpu_start;
-    row->call.duration = s->now - row->call.start;
-    row->call.self = *cpu - f->cpu_children;
-    if (s->work.cycles)
-        row->work =
-            (struct tdb_work){s->work.instructions - f->work.instructions, s->work.cycles - f->work.cycles};
-    row->call.flags |= flags | inexact(s);
-    return stk_row_ended(s, f->row);
+    return stk_finish_row(s, f->row, &since, flags, cpu);
+}
+
+void stk_add_child(struct dec_stack *s, uint64_t cpu)
+{
+    struct frame *top = stk_top(s);
+
+    if (top && s->inlined.n > top->inlined)
+        s->inlined.at[s->inlined.n - 1].cpu_children += cpu;
+    else if (top)
+        top->cpu_children += cpu;
+}
+
+/* What was called from within the frame's function is what the function called, whatever is open in it. */
+static void pop_inner(struct dec_stack *s)
+{
+    uint64_t cpu = s->frames.at[--s->frames.n].cpu_children;
+
+    s->frames.at[s->frames.n - 1].cpu_children += cpu;
 }
 
 int stk_pop(struct dec_stack *s, uint32_t flags)
 {
-    struct frame f = s->frames.at[s->frames.n - 1];
-    uint64_t cpu = f.cpu_children;
+    struct frame f;
+    uint64_t cpu;
 
-    if (f.kind != FRAME_INNER && finish_row(s, &f, flags, &cpu))
+    if (stk_top(s)->kind == FRAME_INNER) {
+        pop_inner(s);
+        return 0;
+    }
+    if (stk_close_inlined(s, stk_top(s)->inlined, flags))
+        return -1;
+    f = *stk_top(s);
+    if (finish_row(s, &f, flags, &cpu))
         return -1;
     s->frames.n--;
     if (f.kind == FRAME_BASE)
         cpu = stk_cpu(s) - f.island.cpu_start;
-    if (s->frames.n)
-        stk_top(s)->cpu_children += cpu;
+    stk_add_child(s, cpu);
     return 0;
 }
 
@@ -150,47 +190,62 @@ int stk_tail(struct dec_stack *s, const struct dec_function *function)
         return tail_of_inner(s, function);
     if (absorb(s, function))
         return 0;
-    if (stk_new_row(s, function->symbol, stk_row(s, f->row)->call.parent, TDB_CALL_TAIL))
+    if (stk_close_inlined(s, f->inlined, 0) ||
+        stk_new_row(s, function->symbol, stk_row(s, f->row)->call.parent, TDB_CALL_TAIL))
         return -1;
     if (f->kind == FRAME_BASE && s->parents.at[f->island.parent].first == f->row)
         s->parents.at[f->island.parent].flags |= inexact(s);
     if (finish_row(s, f, 0, &cpu))
         return -1;
-    if (f->kind != FRAME_BASE && s->frames.n > 1)
-        f[-1].cpu_children += cpu;
+    if (f->kind != FRAME_BASE) {
+        s->frames.n--; /* it is its caller's child */
+        stk_add_child(s, cpu);
+        s->frames.n++;
+    }
     f->function = function;
     f->row = row;
     f->cpu_start = stk_cpu(s);
     f->cpu_children = 0;
     f->work = s->work;
+    f->ran = false;
     return 0;
 }
 
-int stk_base_returned(struct dec_stack *s, const struct dec_function *function)
+int stk_insert_row(struct dec_stack *s, const struct tdb_span *call, const struct island *island)
+{
+    struct inserted row = {.row.call = *call, .before = island->row};
+
+    row.row.call.start = island->start;
+    return s->inserted.n >= ROW_INSERTED - 1 ? -1 : st_vec_push(&s->inserted, row);
+}
+
+int stk_base_returned(struct dec_stack *s, const struct dec_function *function, uint64_t address)
 {
     struct frame *f = stk_top(s);
     struct island island = f->island;
-    struct shared_parent *parent = &s->parents.at[island.parent];
-    uint32_t handle = (uint32_t)s->inserted.n | ROW_INSERTED;
-    uint32_t flags = TDB_CALL_NO_CALL | parent->flags;
-    struct inserted caller = {.before = island.row};
-    uint64_t cpu;
+    const struct shared_parent tops = s->parents.at[island.parent];
+    uint32_t innermost = (uint32_t)s->inserted.n | ROW_INSERTED, handle;
+    struct tdb_span call = {.symbol = function->symbol, .flags = TDB_CALL_NO_CALL | tops.flags};
+    uint64_t of_tops = stk_cpu(s) - island.cpu_start, cpu;
 
-    caller.row.call = (struct tdb_span){.start = island.start, .symbol = function->symbol, .flags = flags};
-    if (s->inserted.n >= ~ROW_SHARED || st_vec_push(&s->inserted, caller))
+    if (stk_close_inlined(s, f->inlined, 0) || stk_insert_inlined(s, function, address, &island, call.flags))
         return -1;
-    if (new_parent(s, parent->handle, handle, flags) || finish_row(s, f, 0, &cpu))
+    handle = (uint32_t)s->inserted.n | ROW_INSERTED;
+    call.parent = (ROW_SHARED | (uint32_t)s->parents.n) + 1;
+    if (stk_insert_row(s, &call, &island) || new_parent(s, tops.handle, handle, call.flags) ||
+        finish_row(s, f, 0, &cpu))
         return -1;
-    s->parents.at[island.parent].handle = handle + 1;
+    s->parents.at[island.parent].handle = innermost + 1;
     island.parent = (uint32_t)s->parents.n - 1;
-    stk_row(s, handle)->call.parent = (ROW_SHARED | island.parent) + 1;
     *f = (struct frame){.function = function,
                         .cpu_start = island.cpu_start,
-                        .cpu_children = stk_cpu(s) - island.cpu_start,
                         .work = island.work,
                         .island = island,
                         .row = handle,
-                        .kind = FRAME_BASE};
+                        .kind = FRAME_BASE,
+                        .ran = true,
+                        .inlined = f->inlined};
+    stk_add_child(s, of_tops);
     s->counts.reconstructed++;
     return 0;
 }

@@ -49,6 +49,22 @@ struct frame {
     uint8_t kind;
 
     bool resumes; /* it leaves for a stack that was parked */
+
+    bool ran; /* some of its instructions are known to have; only where inlined calls are wanted */
+
+    uint32_t inlined; /* its open inlined calls: from this one of dec_stack.inlined on, to those of the next
+                         frame. A FRAME_INNER has those of the frame it is in */
+};
+
+/* A function that was put in line in the function of a frame, or in another such one. */
+struct inlined {
+    const struct dec_inline_tree *tree;
+
+    uint32_t node, row; /* of the tree; handle */
+
+    uint64_t cpu_start, cpu_children;
+
+    struct tdb_work work;
 };
 
 /* A call of the current segment. Handles: an index into rows, ROW_INSERTED | an index into inserted, as a
@@ -115,6 +131,12 @@ struct dec_stack {
     ST_VEC(struct frame) frames;
 
     size_t nrows;
+
+    ST_VEC(struct inlined) inlined; /* open, outermost first */
+
+    uint64_t at; /* the instruction that is next; 0: not known, or inlined calls are not wanted */
+
+    bool goes_on; /* that one stands behind a call that returned */
 
     ST_VEC(struct row_block) blocks; /* of the rows */
 
@@ -188,6 +210,25 @@ void stk_clear_rows(struct dec_stack *s);
 
 /* ---- stack_frames.c ---- */
 
+/* Handle of the innermost open call, there must be a frame. */
+uint32_t stk_innermost(struct dec_stack *s);
+
+/* Moves `now` on. */
+void stk_advance(struct dec_stack *s, uint64_t time);
+
+/* CPU time that passed in what the innermost open call called. */
+void stk_add_child(struct dec_stack *s, uint64_t cpu);
+
+/* Fills a row that began with so much CPU time, of which so much passed in its children, and work, and ends
+ * now. `cpu` becomes its CPU time. 0 or -1. */
+struct since {
+    uint64_t cpu_start, cpu_children;
+
+    struct tdb_work work;
+};
+int stk_finish_row(struct dec_stack *s, uint32_t handle, const struct since *since, uint32_t flags,
+                   uint64_t *cpu);
+
 /* Push at `now`. FRAME_BASE begins an island. 0 or -1 (no memory). */
 int stk_push(struct dec_stack *s, const struct frame *frame, uint32_t symbol, uint32_t flags);
 
@@ -204,8 +245,9 @@ int stk_push_inner(struct dec_stack *s, uint64_t ret);
 /* The top frame's function jumps to another. 0 or -1. */
 int stk_tail(struct dec_stack *s, const struct dec_function *function);
 
-/* The top frame, a FRAME_BASE, returns into `function`, its caller: which then becomes the base. 0 or -1. */
-int stk_base_returned(struct dec_stack *s, const struct dec_function *function);
+/* The top frame, a FRAME_BASE, returns into `function`, its caller: which then becomes the base. `address`:
+ * where it goes on there behind the call; 0: not known. 0 or -1. */
+int stk_base_returned(struct dec_stack *s, const struct dec_function *function, uint64_t address);
 
 /* ---- stack_rules.c: 0 or -1 ---- */
 int stk_call(struct dec_stack *s, const struct dec_event *e);
@@ -272,6 +314,31 @@ int stk_resumed(struct dec_stack *s, uint64_t address, const struct dec_function
 
 /* If a fiber ends in `function`, which started it: drops its frames. 1: done, 0: not, -1: no memory. */
 int stk_fiber_ended(struct dec_stack *s, const struct dec_function *function);
+
+/* ---- stack_inlined.c: what was put in line ---- */
+
+/* What ran up to the event, whose time has not come yet. Nothing where inlined calls are not wanted. 0 or -1.
+ */
+int stk_run_inlined(struct dec_stack *s, const struct dec_event *e);
+
+/* The event happened. */
+void stk_note_place(struct dec_stack *s, const struct dec_event *e);
+
+/* Closes the inlined calls from index `keep` of dec_stack.inlined on. 0 or -1. */
+int stk_close_inlined(struct dec_stack *s, size_t keep, uint32_t flags);
+
+/* The top frame's function, which was called earlier, is known to have made a call that returns to `address`:
+ * opens what that call was in. 0 or -1. */
+int stk_reopen_inlined(struct dec_stack *s, uint64_t address);
+
+/* What a call of `function` that returns to `address` was in: rows inserted at the island's beginning, the
+ * innermost first, and open calls. The row inserted next, the function's own, is around them. 0 or -1. */
+int stk_insert_inlined(struct dec_stack *s, const struct dec_function *function, uint64_t address,
+                       const struct island *island, uint32_t flags);
+
+/* A row that is inserted at the island's beginning, where it begins: a caller that turned up late. 0 or -1.
+ */
+int stk_insert_row(struct dec_stack *s, const struct tdb_span *call, const struct island *island);
 
 /* ---- stack_segment.c ---- */
 

@@ -174,7 +174,7 @@ static int first_user_frame(struct dec_stack *s, uint64_t address)
         base--;
     if (stk_unwind(s, base + 1, false))
         return -1;
-    return stk_base_returned(s, function);
+    return stk_base_returned(s, function, 0);
 }
 
 /* The trace goes on in the kernel, at another place: the thread was off its CPU. */

@@ -84,7 +84,8 @@ static int put_back(struct dec_stack *s, const struct parked *p, size_t n)
                           .kind = i ? p->frames[i].kind : FRAME_BASE,
                           .island = {.switched = true}};
 
-        if (stk_push(s, &f, f.function->symbol, TDB_CALL_NO_CALL))
+        if (stk_push(s, &f, f.function->symbol, TDB_CALL_NO_CALL) ||
+            (i + 1 < p->n && stk_reopen_inlined(s, p->frames[i + 1].ret)))
             return -1;
     }
     return 0;

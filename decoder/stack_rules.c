@@ -183,7 +183,7 @@ static int unwind_past_base(struct dec_stack *s, const struct dec_function *func
         return -1;
     stk_row(s, stk_top(s)->row)->call.flags |= TDB_CALL_NO_RETURN;
     s->counts.unwound++;
-    return stk_base_returned(s, function);
+    return stk_base_returned(s, function, 0);
 }
 
 /* A branch into the middle of a function that is not the one the thread was in. */
@@ -226,7 +226,7 @@ static int return_from_base(struct dec_stack *s, uint64_t address, const struct 
         }
     }
     if (i < 0)
-        return stk_base_returned(s, function);
+        return stk_base_returned(s, function, address);
     return stk_pop(s, 0) ? -1 : unwind_to(s, (size_t)i, false);
 }
 

@@ -233,5 +233,6 @@ int stk_end_segment(struct dec_stack *s, struct st_error *err)
     stk_drop_parked(s);
     s->open = false;
     s->outside = false;
+    s->at = 0;
     return rc;
 }

@@ -2,6 +2,7 @@
  * before any trace, an event of the PMU with an id and times, an AUXTRACE a ring, and the side-band with
  * times. */
 #include "recorder/snapshot.h"
+#include "base/progress.h"
 #include "perfdata/writer.h"
 #include "recorder/perf_event.h"
 #include "recorder/perf_record.h"
@@ -215,6 +216,18 @@ static int write_all(struct snap *s, bool kernel, const struct rec_stored *list,
     return rc ? rc : pd_writer_cmdline(s->w, s->in->argc, s->in->argv, err);
 }
 
+/* Most of it. */
+static uint64_t bytes_to_write(const struct rec_snapshot *in, const struct rec_stored *list, size_t n)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < in->capture->rings.n; i++)
+        bytes += in->capture->rings.at[i].size[0] + in->capture->rings.at[i].size[1];
+    for (size_t i = 0; i < n; i++)
+        bytes += list[i].record->size;
+    return bytes;
+}
+
 int rec_snapshot_write(const struct rec_snapshot *in, const char *path, struct st_error *err)
 {
     struct snap s = {.in = in, .time = in->capture->how.done_time, .segments = snap_wants_segments(in)};
@@ -228,12 +241,14 @@ int rec_snapshot_write(const struct rec_snapshot *in, const char *path, struct s
     if (!rc)
         rc = pd_writer_open(path, kernel, &s.w, err);
     if (!rc) {
+        st_progress("writing the snapshot", bytes_to_write(in, list, n));
         snap_copy_code(&s, path);
         rc = write_all(&s, kernel, list, n, err);
         if (rc)
             pd_writer_abort(s.w);
         else
             rc = pd_writer_commit(s.w, err);
+        st_progress_end();
     }
     if (rc)
         rec_code_files_abort(&s.code);

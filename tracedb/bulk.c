@@ -1,6 +1,7 @@
 /* Calls -> the trees of the table and its indexes. */
 #include "tracedb/bulk.h"
 
+#include "base/progress.h"
 #include "tracedb/calls.h"
 #include "tracedb/tiles.h"
 #include "tracedb/tree.h"
@@ -10,7 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_WORKERS = 8, RECORD = sizeof(struct tdb_record) + 16 };
+enum {
+    MOST_WORKERS = 8,
+    RECORD = sizeof(struct tdb_record) + 16,
+    ENTRIES = 3 /* a call, about: in the table and two indexes; tiles are few */
+};
 
 struct bulk;
 
@@ -440,10 +445,14 @@ int tdb_write_bulk(int fd, const char *path, const struct tdb_roots *roots, cons
                    unsigned workers, size_t sorts, struct st_error *err)
 {
     struct bulk b = {.roots = roots, .threads = threads, .sorts = sorts};
+    uint64_t calls = 0;
     int rc = tdb_pages_open(&b.pages, fd, path, err);
 
     if (rc)
         return rc;
+    for (size_t i = 0; i < threads->n; i++)
+        calls += threads->at[i].n;
+    st_progress("writing", calls * ENTRIES);
     rc = run_jobs(&b, workers, err);
     if (!rc)
         rc = tdb_pages_close(&b.pages, err);

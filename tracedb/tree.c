@@ -1,5 +1,6 @@
 /* Sorted entries -> the pages of a B-tree, from the leaves up. */
 #include "tracedb/tree.h"
+#include "base/progress.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,8 @@ struct level {
     size_t between_size;
 };
 
+enum { COUNTED = 4096 /* entries between two words of progress */ };
+
 struct tdb_tree {
     struct tdb_pages *pages;
 
@@ -60,6 +63,8 @@ struct tdb_tree {
     uint32_t wanted; /* pages for the next extent: small trees take few */
 
     uint8_t *data; /* the extent's */
+
+    uint64_t added; /* entries */
 };
 
 /* ---- numbers ---- */
@@ -360,6 +365,8 @@ int tdb_tree_add(struct tdb_tree *t, int64_t rowid, const uint8_t *record, size_
     uint32_t overflow;
     int rc;
 
+    if (++t->added % COUNTED == 0)
+        st_progress_add(COUNTED);
     if (!t->index)
         n += put_varint(t->cell + n, (uint64_t)rowid);
     memcpy(t->cell + n, record, local);

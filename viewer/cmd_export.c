@@ -3,6 +3,7 @@
 #include "base/nearest.h"
 #include "base/opt.h"
 #include "base/outfile.h"
+#include "base/progress.h"
 #include "base/safetext.h"
 #include "base/vec.h"
 #include "tracedb/tracedb.h"
@@ -168,6 +169,7 @@ static int run(const char *path, const struct options *o, struct st_error *err)
     st_safe_text(title, sizeof(title), base ? base + 1 : path);
     rc = o->output && strcmp(o->output, "-") != 0 ? to_file(&x, o->output, err) : to_stdout(&x, err);
     running = NULL;
+    st_progress_end();
     sqlite3_close(x.db);
     return rc;
 }

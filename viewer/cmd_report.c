@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/nearest.h"
 #include "base/opt.h"
+#include "base/progress.h"
 #include "base/vec.h"
 #include "tracedb/tracedb.h"
 #include "viewer/commands.h"
@@ -171,6 +172,7 @@ static void bind(sqlite3_stmt *stmt, const char *name, long number, const char *
 
 static int run_sql(sqlite3 *db, const struct vw_sql *sql, const struct report *r, struct st_error *err)
 {
+    char what[64];
     sqlite3_stmt *stmt;
     long rows;
     int rc = 0;
@@ -183,10 +185,13 @@ static int run_sql(sqlite3 *db, const struct vw_sql *sql, const struct report *r
         return rc;
     if (sqlite3_prepare_v2(db, sql->text, -1, &stmt, NULL))
         return st_fail(err, ST_EFAIL, "the report's SQL failed: %s", sqlite3_errmsg(db));
+    snprintf(what, sizeof(what), "report %s", sql->name);
+    st_progress(what, 0);
     bind(stmt, ":limit", r->limit, NULL);
     bind(stmt, ":depth", r->depth, NULL);
     bind(stmt, ":function", 0, r->operand);
     rows = vw_print_rows(stmt, r->format, VW_DURATIONS, stdout, vw_terminal_width(stdout), err);
+    st_progress_end(); /* by its first row, but for what failed */
     sqlite3_finalize(stmt);
     return rows < 0 ? (int)rows : 0;
 }

@@ -1,6 +1,7 @@
 /* Which format, and the terminal it is for. */
 #include "viewer/format.h"
 #include "base/nearest.h"
+#include "base/progress.h"
 #include "base/safetext.h"
 #include "viewer/rows.h"
 
@@ -84,6 +85,7 @@ int vw_step(sqlite3_stmt *stmt, struct st_error *err)
 {
     int rc = sqlite3_step(stmt);
 
+    st_progress_end(); /* what comes next is printed */
     if (rc == SQLITE_ROW)
         return 1;
     if (rc == SQLITE_DONE)

@@ -20,6 +20,8 @@ struct vw_export_symbol {
 
     struct vw_export_module *module;
 
+    bool inlined; /* of functions that were put in line; free for a format's own use */
+
     int64_t index; /* free for a format's own use; -1 until it sets it */
 };
 
@@ -117,6 +119,8 @@ struct vw_export {
     size_t nthreads;
 
     /* Set by vw_export_run. */
+    bool whole; /* [from, to) is all of the trace */
+
     void *state;
 
     struct vw_export_symbol *symbol_list;

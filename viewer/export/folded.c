@@ -2,6 +2,7 @@
  * NANOSECONDS". */
 #include "base/safetext.h"
 #include "base/vec.h"
+#include "tracedb/tracedb.h"
 #include "viewer/export/export.h"
 
 #include <inttypes.h>
@@ -78,6 +79,8 @@ static void put_path(struct vw_export *x, struct state *st, int64_t i)
         put_frame(x->out, st->trail.at[k - 1]->name);
         if (st->trail.at[k - 1]->module->kernel)
             fputs("_[k]", x->out);
+        else if (st->trail.at[k - 1]->inlined)
+            fputs("_[i]", x->out);
     }
 }
 
@@ -155,6 +158,7 @@ static int enter(struct vw_export *x, const struct vw_export_call *c, struct st_
     struct state *st = x->state;
     int rc = 0;
 
+    c->symbol->inlined = c->flags & TDB_CALL_INLINED;
     charge(st, c->start);
     if (st->paths.n >= MOST_PATHS) {
         rc = flush(x, err);

@@ -1,11 +1,13 @@
 /* The walk over a trace: calls and off-CPU spans of each thread in the order of time, then what is not of
  * calls. */
+#include "base/progress.h"
 #include "base/vec.h"
 #include "tracedb/tracedb.h"
 #include "viewer/export/export.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Calls that are open at ?2 (the last call that began before it and its ancestors), then those that begin in
  * [?2, ?3).
@@ -124,6 +126,7 @@ static int enter(struct walk *w, sqlite3_stmt *row, struct st_error *err)
                                .symbol = vw_export_symbol(w->x, sqlite3_column_int64(row, 5))};
     int rc;
 
+    st_progress_add(1);
     rc = leave_to(w, c.depth < 0 ? 0 : c.depth, err);
     c.depth = (int)w->open.n; /* as it is but in a damaged trace */
     if (!rc)
@@ -189,10 +192,26 @@ static int walk_thread(struct walk *w, struct st_error *err)
     return rc;
 }
 
+/* 0: not known, as only a part is wanted. */
+static uint64_t count_calls(const struct vw_export *x)
+{
+    sqlite3_stmt *stmt;
+    uint64_t n = 0;
+
+    if (!x->whole || x->nthreads || sqlite3_prepare_v2(x->db, "SELECT max(id) FROM call", -1, &stmt, NULL))
+        return 0;
+    if (sqlite3_step(stmt) == SQLITE_ROW)
+        n = (uint64_t)sqlite3_column_int64(stmt, 0);
+    sqlite3_finalize(stmt);
+    return n;
+}
+
 int vw_export_walk(struct vw_export *x, const struct vw_export_ops *ops, struct st_error *err)
 {
     int rc = 0;
 
+    if (x->out != stdout || !isatty(STDOUT_FILENO))
+        st_progress("exporting", count_calls(x));
     for (size_t i = 0; !rc && i < x->all_threads; i++) {
         struct walk w = {.x = x, .ops = ops, .thread = &x->thread_list[i], .now = x->from};
 
@@ -333,6 +352,7 @@ static int narrow(struct vw_export *x, struct st_error *err)
 
     if (rc)
         return rc;
+    x->whole = x->from <= first && x->to >= last;
     if (x->from < first)
         x->from = first;
     if (x->to > last)

@@ -57,7 +57,7 @@ static const struct function table[] = {
     {"k_msr", 0xffffffff81004000, 0x100, DEC_ROLE_PLAIN, NULL},
 };
 
-enum { NFUNCTIONS = sizeof(table) / sizeof(table[0]), TEXT = 1048576 };
+enum { NFUNCTIONS = sizeof(table) / sizeof(table[0]), TEXT = 1048576, INLINED = 1000 };
 
 static struct dec_function functions[NFUNCTIONS];
 static char text[TEXT];
@@ -116,8 +116,20 @@ static unsigned instruction_length(void *ctx, uint64_t time, uint64_t address)
     return address == place("read+8") ? 2 : 5;
 }
 
+static struct dec_inline_tree *inlined;
+
+static uint32_t inlined_symbol(void *ctx, const struct dec_function *of, uint32_t node)
+{
+    (void)ctx;
+    assert_ptr_equal(of->inlined, inlined);
+    assert_true(node < inlined->nnodes);
+    return INLINED + node;
+}
+
 static const char *call_name(uint32_t symbol)
 {
+    if (symbol >= INLINED)
+        return inlined->nodes[symbol - INLINED].name;
     return symbol < NFUNCTIONS ? table[symbol].name : dec_pseudo_name(symbol - NFUNCTIONS);
 }
 
@@ -191,12 +203,18 @@ static struct dec_event parse(char *line, bool no_length)
 static void set_up(struct dec_stack_config *config, const struct script_options *options)
 {
     for (size_t i = 0; i < NFUNCTIONS; i++) {
-        functions[i] =
-            (struct dec_function){table[i].start, table[i].start + table[i].size,   (uint32_t)i, (uint32_t)i,
-                                  table[i].role,  table[i].role == DEC_ROLE_UNKNOWN};
+        functions[i] = (struct dec_function){.start = table[i].start,
+                                             .end = table[i].start + table[i].size,
+                                             .symbol = (uint32_t)i,
+                                             .family = (uint32_t)i,
+                                             .role = table[i].role,
+                                             .guessed = table[i].role == DEC_ROLE_UNKNOWN};
         for (size_t j = 0; j < NFUNCTIONS; j++)
             if (table[i].family && !strcmp(table[i].family, table[j].name))
                 functions[i].family = (uint32_t)j;
+        functions[i].own = table[i].start;
+        if (functions[i].family == 1)
+            functions[i].inlined = options->inlined;
     }
     *config = (struct dec_stack_config){.function = function,
                                         .length = instruction_length,
@@ -205,6 +223,9 @@ static void set_up(struct dec_stack_config *config, const struct script_options 
                                         .noffcpu = options->noffcpu,
                                         .execs = options->execs,
                                         .nexecs = options->nexecs};
+    inlined = options->inlined;
+    if (inlined)
+        config->inlined = inlined_symbol;
     for (uint32_t i = 0; i < DEC_PSEUDO_COUNT; i++)
         config->pseudo[i] = NFUNCTIONS + i;
     length = 0;

@@ -22,6 +22,9 @@ struct script_options {
 
     uint64_t end; /* for dec_stack_finish */
 
+    struct dec_inline_tree
+        *inlined; /* in function "a" and its part a.cold, by their addresses; NULL: nothing */
+
     bool no_length; /* events do not carry the length of the instruction; it is asked for */
 };
 
