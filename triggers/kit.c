@@ -99,6 +99,8 @@ static int size_maps(struct trg_state *s, struct st_error *err)
     bpf_map__set_max_entries(s->vars.threads, slots);
     bpf_map__set_max_entries(s->vars.free_slots, slots);
     bpf_map__set_max_entries(s->vars.cpus, (uint32_t)cpus);
+    if (s->how.config->by_thread)
+        bpf_map__set_max_entries(s->vars.first_hists, HIST_FIRST);
     return 0;
 }
 
@@ -369,6 +371,9 @@ int trg_kit_threads(struct trg_state *s, trg_thread_fn *fn, void *ctx, struct st
     uint32_t *last = NULL, tid, key;
     int rc = 0;
 
+    for (uint32_t i = 0; !rc && i < bpf_map__max_entries(s->vars.first_hists); i++)
+        if (!bpf_map__lookup_elem(s->vars.first_hists, &i, sizeof(i), &h, sizeof(h), 0) && h.tid)
+            rc = fn(ctx, h.tid, &h, err);
     while (!rc && !bpf_map__get_next_key(s->vars.thread_hists, last, &key, sizeof(key))) {
         tid = key;
         last = &tid;

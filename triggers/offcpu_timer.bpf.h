@@ -52,6 +52,7 @@ static __always_inline void begin(struct thread *t, struct task_struct *task, bo
     t->emit = 0;
     t->waker = 0;
     t->css = 0;
+    t->hist = 0;
     t->task = (st_u64)task;
     if (!offcpu.measure_only && !t->timer_ready && make_now)
         make_timer(t);

@@ -209,7 +209,7 @@ static long pop_mark(st_u32 i, struct gone *g)
 
     if (s->first == s->end || before(g->seq, m->seq))
         return 1;
-    measure(took, 0); /* of a socket, which no thread owns */
+    measure(took, NULL); /* of a socket, which no thread owns */
     if (took >= threshold_ns && !g->found) {
         g->found = 1;
         g->index = s->first;
@@ -273,7 +273,7 @@ static __noinline struct watched *watch_socket(st_u64 sk, struct task_struct *ta
 static __always_inline struct watched *used_by_target(st_u64 sk)
 {
     struct task_struct *task = bpf_get_current_task_btf();
-    struct thread *t = thread_at(slot_of(task));
+    struct thread *t = thread_of(task);
     struct watched *w;
 
     if (!t || !is_member(t, task))
@@ -292,7 +292,7 @@ int socket_find(struct bpf_iter__task_file *ctx)
     struct file *file = ctx->file;
     st_u64 sk;
 
-    if (!task || !file || !thread_at(bpf_task_storage_get(&slots, task, NULL, 0)))
+    if (!task || !file || !thread_of(task))
         return 0;
     sk = socket_of(file);
     if (is_tcp(sk))
@@ -305,7 +305,7 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(socket_made, struct pt_regs *regs, long ret)
 {
     struct task_struct *task = bpf_get_current_task_btf();
-    struct thread *t = thread_at(slot_of(task));
+    struct thread *t = thread_of(task);
     st_s32 nr;
     st_u64 sk;
 
