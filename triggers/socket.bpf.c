@@ -493,7 +493,11 @@ static __noinline void look_at_side(struct looking *l, struct watched *w, st_u64
     describe_socket(&p->r, &g, m->why);
     s->told_seq = p->r.seq;
     *(volatile st_u32 *)&s->told = first + 1;
-    write_record(OUTPUT_SCRATCH, 0, &p->r);
+    if (try_record(OUTPUT_SCRATCH, 0, &p->r))
+        return;
+    sooner(l, l->now);
+    if (__sync_val_compare_and_swap(&s->told, first + 1, 0) != first + 1)
+        count_lost_record();
 }
 
 static long look_at_socket(void *map, st_u64 *sk, struct watched *w, struct looking *l)

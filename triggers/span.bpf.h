@@ -167,13 +167,13 @@ static __noinline void tell_ended(void *ctx, struct thread *t, st_u32 slot, st_u
 }
 
 /* The record is filled before the span is marked as told: as long as `start` is what it was, the thread is in
- * that span. */
-static __noinline void tell_ongoing(struct thread *t, st_u64 start, st_u64 ktime)
+ * that span. False: it could not be told now. */
+static __noinline bool tell_ongoing(struct thread *t, st_u64 start, st_u64 ktime)
 {
     struct pending *p = cleared_scratch();
 
     if (!p)
-        return;
+        return false;
     base_record(&p->r, t, ST_STALL_ONGOING | ST_STALL_FIRED);
     p->r.seq = __sync_fetch_and_add(&last_seq, 1) + 1;
     p->r.start_ktime = start;
@@ -181,8 +181,13 @@ static __noinline void tell_ongoing(struct thread *t, st_u64 start, st_u64 ktime
     name_thread(&p->r, (struct task_struct *)t->task);
     span_describe(t, &p->r, NULL);
     t->seq = p->r.seq;
-    if (__sync_val_compare_and_swap(&t->start, start, start | ONGOING) == start)
-        write_record(OUTPUT_SCRATCH, 0, &p->r);
+    if (__sync_val_compare_and_swap(&t->start, start, start | ONGOING) != start ||
+        try_record(OUTPUT_SCRATCH, 0, &p->r))
+        return true;
+    if (__sync_val_compare_and_swap(&t->start, start | ONGOING, start) == (start | ONGOING))
+        return false;
+    count_lost_record(); /* it has just ended, and its end is told of a span that was not */
+    return true;
 }
 
 /* ---- spans ---- */
@@ -265,8 +270,8 @@ static long look_at_slot(st_u32 i, struct looking *l)
         return 0;
     if (l->now - start < l->due)
         sooner(l, start + l->due);
-    else if (fires(l->now) && call_passes(&span.filter, t->args, false, 0))
-        tell_ongoing(t, start, l->now);
+    else if (fires(l->now) && call_passes(&span.filter, t->args, false, 0) && !tell_ongoing(t, start, l->now))
+        sooner(l, l->now);
     return 0;
 }
 
