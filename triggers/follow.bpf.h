@@ -68,6 +68,9 @@ st_u32 slot_hints[SLOT_HINTS];
 static void thread_begins(struct thread *t, struct task_struct *task);
 static void thread_ends(struct thread *t, st_u32 slot);
 
+/* The current thread is about to exit; then its slot is given up. `ctx` is a tracing program's. */
+static void thread_exits(void *ctx, struct thread *t);
+
 /* As thread_begins(), where the run queue's lock may be held. */
 #ifndef thread_begins_late
 #define thread_begins_late thread_begins
@@ -236,6 +239,7 @@ int BPF_PROG(st_exit, struct task_struct *task)
         no_longer_late(task);
         return 0;
     }
+    thread_exits(ctx, t);
     slot = t->slot;
     bpf_task_storage_delete(&slots, task);
     thread_ends(t, slot);

@@ -119,6 +119,6 @@ static __always_inline void span_describe(struct thread *t, struct st_stall_reco
     add_attribute(r, "arg1=%lld", t->args[1]);
     add_attribute(r, "arg2=%lld", t->args[2]);
     add_attribute(r, "arg3=%lld", t->args[3]);
-    if (end)
+    if (end && !end->exits)
         add_attribute(r, "ret=%lld", end->ret);
 }

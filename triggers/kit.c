@@ -221,14 +221,22 @@ int trg_kit_walk(struct bpf_program *iterator, const char *what, struct st_error
     return n < 0 ? trg_bpf_failed((int)n, what, err) : 0;
 }
 
+#define TRIES       50 /* to make all timers */
+#define TRIES_MORE  50 /* of a kind that is nothing without them */
+#define TRY_US      1000
+#define TRY_MORE_US 50000
+
 /* A thread without a timer gets it at one of its next waits, where the kernel allows that. */
 static int go_without_timers(struct trg_state *s, struct st_error *err)
 {
     uint32_t n = *s->vars.without_timer;
 
     if (!s->timers_later)
-        return st_fail(err, ST_EFAIL, "the kernel had no memory for the timers of '%s' (%u of them)",
-                       kind_name(s), n);
+        return st_fail(
+            err, ST_EFAIL,
+            "the kernel had no memory for the timer of '%s', in %d tries within %d ms: it has to be had "
+            "without waiting; free some memory (memory.max of this control group, `free`) and try again",
+            kind_name(s), TRIES + TRIES_MORE, (TRIES * TRY_US + TRIES_MORE * TRY_MORE_US) / 1000);
     st_log_warn(
         "the kernel had no memory for the timers of %u threads: what stalls one of them is told when it "
         "ends, not before",
@@ -240,9 +248,10 @@ static int go_without_timers(struct trg_state *s, struct st_error *err)
  * again. */
 static int adopt_threads(struct trg_state *s, struct st_error *err)
 {
+    int tries = s->timers_later ? TRIES : TRIES + TRIES_MORE;
     char nothing[16];
 
-    for (int attempt = 0; attempt < 50; attempt++) {
+    for (int i = 0; i < tries; i++) {
         ssize_t n = run_iterator(s->adopt, 0, nothing, sizeof(nothing));
 
         if (n < 0)
@@ -252,7 +261,7 @@ static int adopt_threads(struct trg_state *s, struct st_error *err)
                            "this kernel keeps its per-CPU variables elsewhere than its BTF tells");
         if (!*s->vars.without_timer)
             return 0;
-        usleep(1000);
+        usleep(i < TRIES ? TRY_US : TRY_MORE_US);
     }
     return go_without_timers(s, err);
 }

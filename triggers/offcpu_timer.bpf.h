@@ -72,6 +72,10 @@ static void thread_begins_late(struct thread *t, struct task_struct *task)
 
 static void returned_unseen(struct thread *t, st_u32 slot, struct task_struct *task);
 
+static void thread_exits(void *ctx, struct thread *t)
+{
+}
+
 static void thread_ends(struct thread *t, st_u32 slot)
 {
     struct task_struct *current = bpf_get_current_task_btf();

@@ -290,9 +290,13 @@ int socket_find(struct bpf_iter__task_file *ctx)
 {
     struct task_struct *task = ctx->task;
     struct file *file = ctx->file;
+    struct thread *t;
     st_u64 sk;
 
-    if (!task || !file || !thread_of(task))
+    if (!task || !file)
+        return 0;
+    t = thread_of(task);
+    if (!t || !is_member(t, task))
         return 0;
     sk = socket_of(file);
     if (is_tcp(sk))

@@ -81,6 +81,8 @@ struct span_end {
     st_u64 ret; /* what the call returned */
 
     struct task_struct *task; /* whose span it is; NULL: the current one's */
+
+    bool exits; /* the thread itself ends; the call did not return */
 };
 
 /* A span over the threshold: the kind's part of the record. `end` is NULL while it goes on. */
@@ -328,6 +330,20 @@ static void thread_begins(struct thread *t, struct task_struct *task)
     t->woken = 0;
     t->syscall = -1;
     t->task = (st_u64)task;
+}
+
+/* What was told as ongoing ends with its thread. */
+static void thread_exits(void *ctx, struct thread *t)
+{
+    struct span_end end = {.task = bpf_get_current_task_btf(), .exits = true};
+    st_u64 start;
+
+    if (span.measure_only || !(t->start & ONGOING))
+        return;
+    end.ktime = bpf_ktime_get_ns();
+    start = __sync_lock_test_and_set(&t->start, 0);
+    measure(end.ktime - (start & ~ONGOING), t);
+    tell_ended(ctx, t, t->slot, start, &end);
 }
 
 static void thread_ends(struct thread *t, st_u32 slot)

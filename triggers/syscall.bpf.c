@@ -98,6 +98,8 @@ static __always_inline void span_describe(struct thread *t, struct st_stall_reco
     if (!end)
         return;
     copy_args(r->syscall_args, user_registers(bpf_get_current_task_btf()), t->flags & ST_STALL_COMPAT);
+    if (end->exits)
+        return;
     add_attribute(r, "ret=%lld", end->ret);
     if ((st_s64)end->ret >= 0 && counts_bytes(t))
         add_attribute(r, "bytes=%lld", end->ret);
