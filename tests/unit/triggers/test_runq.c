@@ -26,10 +26,10 @@ static void pin(int cpu)
         _exit(1);
 }
 
-/* Computes on CPU 0, now and then naps for 1 ms: it is woken while another has the CPU. */
+/* Computes on CPU 0, now and then naps for 1 ms: it is woken while another has the CPU. As all workloads it
+ * has real-time priority: what else the machine does makes no waits. */
 static __attribute__((noinline)) void compute(struct workload *w)
 {
-    workload_be_ordinary();
     pin(0);
     w->shared->note[1] = 1;
     for (unsigned i = 0; !w->shared->note[2]; i++)
@@ -37,9 +37,18 @@ static __attribute__((noinline)) void compute(struct workload *w)
             workload_sleep_ms(1);
 }
 
-/* Takes CPU 0 from it 20 times: the child has real-time priority. */
+static void come_first(void)
+{
+    struct sched_param param = {.sched_priority = 2};
+
+    if (sched_setscheduler(0, SCHED_FIFO, &param))
+        _exit(1);
+}
+
+/* Takes CPU 0 from it 20 times. */
 static void hog(struct workload *w)
 {
+    come_first();
     pin(0);
     for (int i = 0; i < ABOVE + BELOW; i++) {
         uint64_t start;
@@ -109,8 +118,7 @@ static const struct st_stall_record *wait_for_hog(const struct watch *w, const s
     return NULL;
 }
 
-/* A wait in which the hog ran for most of the time names it. On a loaded machine others have the CPU too:
- * such waits may be few. */
+/* A wait in which the hog ran for most of the time names it. */
 static void assert_blamed(const struct watch *w, const struct workload *hog, pid_t tid)
 {
     size_t blamed = 0, waits = 0;
@@ -121,9 +129,14 @@ static void assert_blamed(const struct watch *w, const struct workload *hog, pid
 
         waits += r != NULL;
         blamed += r && r->next_tid == (uint32_t)stay->tid;
+        if (r && r->next_tid != (uint32_t)stay->tid)
+            print_message(
+                "the hog ran %lu of %lu us, the longest turn was %s ns, and thread %u \"%.16s\" is named\n",
+                (stay->end_ns - stay->start_ns) / 1000, r->measured_ns / 1000, spans_attribute(r, "held_ns"),
+                r->next_tid, r->next_comm);
     }
-    assert_true(waits > 0);
-    assert_true(blamed * 4 >= waits * 3); /* its stay too may have been in two parts */
+    assert_true(waits >= ABOVE - 2);
+    assert_true(blamed + 2 >= waits); /* the kernel leaves others some time: a stay may be in two parts */
 }
 
 static void test_waits_are_the_schedulers(void **state)
@@ -176,6 +189,7 @@ static void starve(struct workload *w)
 {
     uint64_t start;
 
+    come_first();
     pin(0);
     w->shared->note[1] = 1;
     start = workload_now();
