@@ -29,8 +29,18 @@ static __always_inline st_u32 bucket_of(st_u64 took)
     st_u32 power = log2_of(took);
     st_u32 step = (power >= 3 ? took >> (power - 3) : took << (3 - power)) & (HIST_STEPS - 1);
 
-    return (power * HIST_STEPS + step) & (HIST_BUCKETS - 1);
+    return power * HIST_STEPS + step;
 }
+
+/* The verifier of Linux 6.1 knows nothing of a bucket's parts put together: the bound stands where it is
+ * used. */
+#define bounded(bucket)                                                                                      \
+    ({                                                                                                       \
+        st_u32 _bucket = (bucket);                                                                           \
+                                                                                                             \
+        asm volatile("" : "+r"(_bucket));                                                                    \
+        _bucket &(HIST_BUCKETS - 1);                                                                         \
+    })
 
 const volatile st_u32 by_thread; /* threads are told apart too */
 
@@ -123,7 +133,7 @@ static __always_inline void measure_thread(st_u64 took, st_u32 bucket, struct th
         h = other_hist(t);
     if (!h)
         return;
-    h->bucket[bucket]++;
+    h->bucket[bounded(bucket)]++;
     h->sum += took;
     if (took > h->worst)
         h->worst = took;
@@ -137,7 +147,7 @@ static __always_inline void measure(st_u64 took, struct thread *t)
 
     if (!h)
         return;
-    h->bucket[bucket]++;
+    h->bucket[bounded(bucket)]++;
     h->sum += took;
     if (took > h->worst)
         h->worst = took;
