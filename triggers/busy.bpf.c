@@ -1,4 +1,5 @@
 /* busy: how long an event loop was away: from leaving a wait for work to entering the next one. */
+#include "triggers/caller.bpf.h"
 #include "triggers/wakes.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -11,24 +12,21 @@ enum {
     IN_CALLS,   /* ns in all of them */
 };
 
-static __always_inline bool waits_for_work(struct task_struct *task, st_s32 nr)
+static __always_inline bool waits_for_work(struct pt_regs *regs, st_s32 nr)
 {
-    return nr >= 0 &&
-           is_idle_syscall(&span.idle, user_registers(task), nr, task->thread_info.status & TS_COMPAT);
+    return nr >= 0 && is_idle_syscall(&span.idle, regs, nr, is_compat_call(regs));
 }
 
 SEC("tp_btf/sys_enter")
 int BPF_PROG(busy_enter, struct pt_regs *regs, long nr)
 {
-    struct task_struct *task = bpf_get_current_task_btf();
-    st_u32 *slot = slot_of(task);
-    struct thread *t = thread_at(slot);
+    struct thread *t = caller(regs);
 
     if (!t || !t->start)
         return 0;
     t->syscall = nr;
-    if (waits_for_work(task, nr))
-        span_end(ctx, t, *slot, 0);
+    if (waits_for_work(regs, nr))
+        span_end(ctx, t, t->slot, 0);
     else
         t->args[ENTERED] = bpf_ktime_get_ns();
     return 0;
@@ -50,8 +48,7 @@ static __always_inline void note_call(struct thread *t)
 SEC("tp_btf/sys_exit")
 int BPF_PROG(busy_exit, struct pt_regs *regs, long ret)
 {
-    struct task_struct *task = bpf_get_current_task_btf();
-    struct thread *t = thread_at(slot_of(task));
+    struct thread *t = caller(regs);
 
     if (!t)
         return 0;
@@ -60,12 +57,12 @@ int BPF_PROG(busy_exit, struct pt_regs *regs, long ret)
             note_call(t);
         return 0;
     }
-    if (!waits_for_work(task, (st_s32)user_registers(task)->orig_ax) || !is_member(t, task))
+    if (!waits_for_work(regs, (st_s32)regs->orig_ax) || !caller_is_member(t))
         return 0;
     t->args[ENTERED] = t->args[LONGEST] = t->args[IN_CALLS] = 0;
     t->args[LONGEST_NR] = -1;
     t->syscall = -1;
-    t->flags = task->thread_info.status & TS_COMPAT ? ST_STALL_COMPAT : 0;
+    t->flags = is_compat_call(regs) ? ST_STALL_COMPAT : 0;
     span_begin(t, bpf_ktime_get_ns());
     return 0;
 }

@@ -5,14 +5,13 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 static __always_inline void called(void *ctx, const st_u64 *args)
 {
-    st_u32 *slot = slot_of(bpf_get_current_task_btf());
-    struct thread *t = thread_at(slot);
+    struct thread *t = thread_of(bpf_get_current_task_btf());
 
     if (!t || !call_passes(&span.filter, args, false, 0))
         return;
     for (int i = 0; i < ARGS; i++)
         t->args[i] = args[i];
-    hit(ctx, t, *slot);
+    hit(ctx, t, t->slot);
 }
 
 static __always_inline int called_at(struct pt_regs *ctx)

@@ -87,9 +87,12 @@ struct thread_hist {
     st_u64 worst;
 
     char comm[16]; /* as it was first seen */
+
+    st_u32 tid;
 };
 
-#define HIST_THREADS 4096 /* that are told apart */
+#define HIST_FIRST   256  /* threads whose histograms are found at once */
+#define HIST_THREADS 4096 /* that are told apart beside them */
 
 /* What a program tells of a thread whose stall goes on. */
 struct thread_look {

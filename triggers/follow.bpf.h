@@ -1,6 +1,6 @@
 /* Which threads are watched: a slot of per-thread state for each, found through task storage. Included by a
- * kind's BPF program, which defines struct thread (with the fields `timer` and `task`) and the hooks named
- * below. */
+ * kind's BPF program, which defines struct thread (with the fields `timer`, `task` and `slot`) and the hooks
+ * named below. */
 #ifndef ST_TRIGGERS_FOLLOW_BPF_H
 #define ST_TRIGGERS_FOLLOW_BPF_H
 
@@ -51,16 +51,25 @@ struct {
 } late SEC(".maps");
 
 #define FILTER_WORDS 64
+#define SLOT_HINTS   4096
 
 st_u64 tgid_filter[FILTER_WORDS]; /* a bit for each process id modulo 4096 that is, or was, watched */
 st_u32 slots_used;
 st_u32 slots_max;    /* set by user space */
 st_u32 late_tasks;   /* so many are in `late` */
 st_u64 lost_threads; /* could not be watched: no slot, no memory */
+st_u32 adoptions;    /* so often a task began to be watched, or was put into `late` */
+
+/* By process id modulo SLOT_HINTS, the slot that was found last: saves the look-up in the task storage, which
+ * costs as much as all else. struct thread tells whether it is right. */
+st_u32 slot_hints[SLOT_HINTS];
 
 /* The thread's slot gets its first values / is given up. Process context; `t` is otherwise unused. */
 static void thread_begins(struct thread *t, struct task_struct *task);
 static void thread_ends(struct thread *t, st_u32 slot);
+
+/* The current thread is about to exit; then its slot is given up. `ctx` is a tracing program's. */
+static void thread_exits(void *ctx, struct thread *t);
 
 /* As thread_begins(), where the run queue's lock may be held. */
 #ifndef thread_begins_late
@@ -132,12 +141,14 @@ static __always_inline void adopt(struct task_struct *task, bool is_late)
         thread_begins_late(t, task);
     else
         thread_begins(t, task);
+    t->slot = slot;
     __sync_fetch_and_or(&tgid_filter[tgid / 64 % FILTER_WORDS], 1ull << (tgid % 64));
     owned = bpf_task_storage_get(&slots, task, &slot, BPF_LOCAL_STORAGE_GET_F_CREATE);
-    if (owned && *owned == slot)
-        return;
     if (!owned)
         wait_to_adopt(task);
+    __sync_fetch_and_add(&adoptions, 1); /* from here on it is found */
+    if (owned && *owned == slot)
+        return;
     thread_ends(t, slot); /* someone else was faster, or it has to be tried again */
     give_slot(slot);
 }
@@ -161,15 +172,39 @@ static __noinline st_u32 *adopt_late(struct task_struct *task)
     return bpf_task_storage_get(&slots, task, NULL, 0);
 }
 
-/* The slot number of a watched task, or NULL: two loads for a process that is not. */
-static __always_inline st_u32 *slot_of(struct task_struct *task)
+static __always_inline struct thread *thread_at(st_u32 slot)
 {
-    st_u32 *owned;
+    return bpf_map_lookup_elem(&threads, &slot);
+}
 
-    if (!task->pid || !maybe_followed(task))
+/* NULL too for one that is about to end and still points to a slot that it has given up. */
+static __noinline struct thread *find_thread(struct task_struct *task)
+{
+    st_u32 *owned = bpf_task_storage_get(&slots, task, NULL, 0), slot, pid = task->pid;
+    struct thread *t;
+
+    if (!owned && late_tasks)
+        owned = adopt_late(task);
+    if (!owned)
         return NULL;
-    owned = bpf_task_storage_get(&slots, task, NULL, 0);
-    return owned || !late_tasks ? owned : adopt_late(task);
+    slot = *owned;
+    t = thread_at(slot);
+    if (!t || t->task != (st_u64)task)
+        return NULL;
+    slot_hints[pid % SLOT_HINTS] = slot;
+    return t;
+}
+
+/* A watched task's, or NULL: two loads for a process that is not watched. */
+static __always_inline struct thread *thread_of(struct task_struct *task)
+{
+    st_u32 pid = task->pid;
+    struct thread *t;
+
+    if (!pid || !maybe_followed(task))
+        return NULL;
+    t = thread_at(slot_hints[pid % SLOT_HINTS]);
+    return t && t->task == (st_u64)task ? t : find_thread(task);
 }
 
 static __always_inline bool wanted(struct task_struct *task)
@@ -189,7 +224,7 @@ int BPF_PROG(st_newtask, struct task_struct *task, unsigned long clone_flags)
 {
     struct task_struct *parent = bpf_get_current_task_btf();
 
-    if (follow.mode == FOLLOW_PIDS ? slot_of(parent) != NULL : (st_u32)parent->tgid != follow.self)
+    if (follow.mode == FOLLOW_PIDS ? thread_of(parent) != NULL : (st_u32)parent->tgid != follow.self)
         adopt(task, false);
     return 0;
 }
@@ -197,18 +232,17 @@ int BPF_PROG(st_newtask, struct task_struct *task, unsigned long clone_flags)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(st_exit, struct task_struct *task)
 {
-    st_u32 *owned = slot_of(task), slot;
-    struct thread *t;
+    struct thread *t = thread_of(task);
+    st_u32 slot;
 
-    if (!owned) {
+    if (!t) {
         no_longer_late(task);
         return 0;
     }
-    slot = *owned;
+    thread_exits(ctx, t);
+    slot = t->slot;
     bpf_task_storage_delete(&slots, task);
-    t = bpf_map_lookup_elem(&threads, &slot);
-    if (t)
-        thread_ends(t, slot);
+    thread_ends(t, slot);
     give_slot(slot);
     return 0;
 }

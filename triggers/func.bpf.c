@@ -12,7 +12,7 @@ const volatile st_u32 in_kernel; /* then only what a thread itself calls counts,
  * does not stand below it. */
 static __always_inline int enter_at(struct pt_regs *ctx)
 {
-    struct thread *t = thread_at(slot_of(bpf_get_current_task_btf()));
+    struct thread *t = thread_of(bpf_get_current_task_btf());
 
     if (!t || (t->start && ctx->sp < t->mark) || !is_member(t, bpf_get_current_task_btf()))
         return 0;
@@ -30,24 +30,23 @@ static __always_inline int enter_at(struct pt_regs *ctx)
 }
 
 /* The end of the thread's call counts, if it is one that counts. */
-static __always_inline void leave(void *ctx, struct thread *t, st_u32 slot, st_u64 ktime, st_u64 ret)
+static __always_inline void leave(void *ctx, struct thread *t, st_u64 ktime, st_u64 ret)
 {
-    struct span_end end = {.ktime = ktime, .ret = ret, .task = bpf_get_current_task_btf()};
+    struct span_end end = {.ktime = ktime, .ret = ret};
 
     if (call_passes(&span.filter, t->args, true, ret))
-        span_end_at(ctx, t, slot, &end);
+        span_end_at(ctx, t, t->slot, &end);
     else
-        span_drop(t, slot);
+        span_drop(t, t->slot);
 }
 
 static __always_inline int leave_at(struct pt_regs *ctx)
 {
     st_u64 ktime = bpf_ktime_get_ns();
-    st_u32 *slot = slot_of(bpf_get_current_task_btf());
-    struct thread *t = thread_at(slot);
+    struct thread *t = thread_of(bpf_get_current_task_btf());
 
     if (t && t->start && ctx->sp > t->mark)
-        leave(ctx, t, *slot, ktime, ctx->ax);
+        leave(ctx, t, ktime, ctx->ax);
     return 0;
 }
 
@@ -80,7 +79,7 @@ int func_kretprobe(struct pt_regs *ctx)
 SEC("fentry")
 int func_fentry(void *ctx)
 {
-    struct thread *t = thread_at(slot_of(bpf_get_current_task_btf()));
+    struct thread *t = thread_of(bpf_get_current_task_btf());
 
     if (!t || context_of(preempt_count()) != ST_WAKER_TASK)
         return 0;
@@ -100,13 +99,12 @@ SEC("fexit")
 int func_fexit(void *ctx)
 {
     st_u64 ktime = bpf_ktime_get_ns(), ret = 0;
-    st_u32 *slot = slot_of(bpf_get_current_task_btf());
-    struct thread *t = thread_at(slot);
+    struct thread *t = thread_of(bpf_get_current_task_btf());
 
     if (!t || context_of(preempt_count()) != ST_WAKER_TASK || !t->mark || --t->mark || !t->start)
         return 0;
     bpf_get_func_ret(ctx, &ret);
-    leave(ctx, t, *slot, ktime, ret);
+    leave(ctx, t, ktime, ret);
     return 0;
 }
 
@@ -121,6 +119,6 @@ static __always_inline void span_describe(struct thread *t, struct st_stall_reco
     add_attribute(r, "arg1=%lld", t->args[1]);
     add_attribute(r, "arg2=%lld", t->args[2]);
     add_attribute(r, "arg3=%lld", t->args[3]);
-    if (end)
+    if (end && !end->exits)
         add_attribute(r, "ret=%lld", end->ret);
 }

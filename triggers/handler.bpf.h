@@ -21,7 +21,7 @@ static __always_inline bool interrupts_target(struct task_struct *task)
 
     if (follow.mode == FOLLOW_ALL)
         return true;
-    t = thread_at(slot_of(task));
+    t = thread_of(task);
     return t && is_member(t, task);
 }
 

@@ -69,7 +69,7 @@ static __always_inline void hit(void *ctx, struct thread *t, st_u32 slot)
     if (!is_member(t, bpf_get_current_task_btf()))
         return;
     if (t->mark)
-        measure(ktime - t->mark, t->task);
+        measure(ktime - t->mark, t);
     t->mark = ktime;
     if (span.mark[0])
         tell_mark(ctx, t, slot);

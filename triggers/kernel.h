@@ -155,7 +155,7 @@ struct task_struct {
 };
 
 struct pt_regs {
-    unsigned long r10, r9, r8, ax, cx, bx, dx, si, di, bp, orig_ax, ip, sp;
+    unsigned long r11, r10, r9, r8, ax, cx, bx, dx, si, di, bp, orig_ax, ip, flags, sp;
 };
 
 struct irqaction {

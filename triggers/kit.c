@@ -99,6 +99,8 @@ static int size_maps(struct trg_state *s, struct st_error *err)
     bpf_map__set_max_entries(s->vars.threads, slots);
     bpf_map__set_max_entries(s->vars.free_slots, slots);
     bpf_map__set_max_entries(s->vars.cpus, (uint32_t)cpus);
+    if (s->how.config->by_thread)
+        bpf_map__set_max_entries(s->vars.first_hists, HIST_FIRST);
     return 0;
 }
 
@@ -219,14 +221,22 @@ int trg_kit_walk(struct bpf_program *iterator, const char *what, struct st_error
     return n < 0 ? trg_bpf_failed((int)n, what, err) : 0;
 }
 
+#define TRIES       50 /* to make all timers */
+#define TRIES_MORE  50 /* of a kind that is nothing without them */
+#define TRY_US      1000
+#define TRY_MORE_US 50000
+
 /* A thread without a timer gets it at one of its next waits, where the kernel allows that. */
 static int go_without_timers(struct trg_state *s, struct st_error *err)
 {
     uint32_t n = *s->vars.without_timer;
 
     if (!s->timers_later)
-        return st_fail(err, ST_EFAIL, "the kernel had no memory for the timers of '%s' (%u of them)",
-                       kind_name(s), n);
+        return st_fail(
+            err, ST_EFAIL,
+            "the kernel had no memory for the timer of '%s', in %d tries within %d ms: it has to be had "
+            "without waiting; free some memory (memory.max of this control group, `free`) and try again",
+            kind_name(s), TRIES + TRIES_MORE, (TRIES * TRY_US + TRIES_MORE * TRY_MORE_US) / 1000);
     st_log_warn(
         "the kernel had no memory for the timers of %u threads: what stalls one of them is told when it "
         "ends, not before",
@@ -238,9 +248,10 @@ static int go_without_timers(struct trg_state *s, struct st_error *err)
  * again. */
 static int adopt_threads(struct trg_state *s, struct st_error *err)
 {
+    int tries = s->timers_later ? TRIES : TRIES + TRIES_MORE;
     char nothing[16];
 
-    for (int attempt = 0; attempt < 50; attempt++) {
+    for (int i = 0; i < tries; i++) {
         ssize_t n = run_iterator(s->adopt, 0, nothing, sizeof(nothing));
 
         if (n < 0)
@@ -250,7 +261,7 @@ static int adopt_threads(struct trg_state *s, struct st_error *err)
                            "this kernel keeps its per-CPU variables elsewhere than its BTF tells");
         if (!*s->vars.without_timer)
             return 0;
-        usleep(1000);
+        usleep(i < TRIES ? TRY_US : TRY_MORE_US);
     }
     return go_without_timers(s, err);
 }
@@ -369,6 +380,9 @@ int trg_kit_threads(struct trg_state *s, trg_thread_fn *fn, void *ctx, struct st
     uint32_t *last = NULL, tid, key;
     int rc = 0;
 
+    for (uint32_t i = 0; !rc && i < bpf_map__max_entries(s->vars.first_hists); i++)
+        if (!bpf_map__lookup_elem(s->vars.first_hists, &i, sizeof(i), &h, sizeof(h), 0) && h.tid)
+            rc = fn(ctx, h.tid, &h, err);
     while (!rc && !bpf_map__get_next_key(s->vars.thread_hists, last, &key, sizeof(key))) {
         tid = key;
         last = &tid;

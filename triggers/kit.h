@@ -25,7 +25,7 @@ struct trg_vars {
 
     uint32_t *slots_max, *without_timer, *broken_places, *by_thread;
 
-    struct bpf_map *threads, *free_slots, *cpus, *pids, *events, *hist, *thread_hists;
+    struct bpf_map *threads, *free_slots, *cpus, *pids, *events, *hist, *first_hists, *thread_hists;
 };
 
 struct trg_state {
@@ -85,6 +85,7 @@ struct trg_state {
             .pids = (bpf)->maps.pids,                                                                        \
             .events = (bpf)->maps.events,                                                                    \
             .hist = (bpf)->maps.hist,                                                                        \
+            .first_hists = (bpf)->maps.first_hists,                                                          \
             .thread_hists = (bpf)->maps.thread_hists,                                                        \
             .lost_hists = (void *)&(bpf)->bss->lost_hists,                                                   \
             .by_thread = (void *)&(bpf)->rodata->by_thread,                                                  \

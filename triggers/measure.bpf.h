@@ -1,9 +1,8 @@
-/* The histogram of what was measured. */
+/* The histogram of what was measured. Behind follow.bpf.h; struct thread has the fields `task` and `hist`. */
 #ifndef ST_TRIGGERS_MEASURE_BPF_H
 #define ST_TRIGGERS_MEASURE_BPF_H
 
-#include "triggers/config.h"
-#include "triggers/kernel.h"
+#include "triggers/follow.bpf.h"
 
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -30,16 +29,33 @@ static __always_inline st_u32 bucket_of(st_u64 took)
     st_u32 power = log2_of(took);
     st_u32 step = (power >= 3 ? took >> (power - 3) : took << (3 - power)) & (HIST_STEPS - 1);
 
-    return (power * HIST_STEPS + step) & (HIST_BUCKETS - 1);
+    return power * HIST_STEPS + step;
 }
+
+/* The verifier of Linux 6.1 knows nothing of a bucket's parts put together: the bound stands where it is
+ * used. */
+#define bounded(bucket)                                                                                      \
+    ({                                                                                                       \
+        st_u32 _bucket = (bucket);                                                                           \
+                                                                                                             \
+        asm volatile("" : "+r"(_bucket));                                                                    \
+        _bucket &(HIST_BUCKETS - 1);                                                                         \
+    })
 
 const volatile st_u32 by_thread; /* threads are told apart too */
 
-/* Zeros (an array of bytes: the skeleton does not know the struct). */
-const char no_hist[sizeof(struct thread_hist)] __attribute__((aligned(8))) = {0};
-
+st_u32 first_hists_used;
 st_u64 lost_hists; /* values of threads that were too many */
 
+/* Of the threads that are measured first, for as long as they live: found by number. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1); /* HIST_FIRST with by_thread: set by user space */
+    __type(key, st_u32);
+    __type(value, struct thread_hist);
+} first_hists SEC(".maps");
+
+/* Of all others, by thread id. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(map_flags, BPF_F_NO_PREALLOC);
@@ -48,41 +64,95 @@ struct {
     __type(value, struct thread_hist);
 } thread_hists SEC(".maps");
 
-static __noinline int measure_thread(st_u64 took, struct task_struct *task)
+/* Values of thread.hist; the others are the number in first_hists, plus 1. */
+enum {
+    HIST_NOT_YET,
+    HIST_BY_ID = HIST_FIRST + 1,
+};
+
+/* Zeros (an array of bytes: the skeleton does not know the struct). */
+const char no_hist[sizeof(struct thread_hist)] __attribute__((aligned(8))) = {0};
+
+static __always_inline void name_hist(struct thread_hist *h, struct task_struct *task)
+{
+    h->tid = BPF_CORE_READ(task, pid);
+    bpf_core_read(h->comm, sizeof(h->comm), &task->comm);
+}
+
+static __always_inline struct thread_hist *first_hist(struct thread *t)
+{
+    st_u32 row = t->hist - 1;
+
+    return bpf_map_lookup_elem(&first_hists, &row);
+}
+
+static __noinline struct thread_hist *hist_by_id(struct task_struct *task)
 {
     st_u32 tid = BPF_CORE_READ(task, pid);
     struct thread_hist *h = bpf_map_lookup_elem(&thread_hists, &tid);
 
-    if (!h) {
-        bpf_map_update_elem(&thread_hists, &tid, (void *)no_hist, BPF_NOEXIST);
-        h = bpf_map_lookup_elem(&thread_hists, &tid);
-        if (!h) {
-            __sync_fetch_and_add(&lost_hists, 1);
-            return 0;
+    if (h)
+        return h;
+    bpf_map_update_elem(&thread_hists, &tid, (void *)no_hist, BPF_NOEXIST);
+    h = bpf_map_lookup_elem(&thread_hists, &tid);
+    if (h)
+        name_hist(h, task);
+    return h;
+}
+
+/* The thread's histogram where it has no number yet, or none. */
+static __noinline struct thread_hist *other_hist(struct thread *t)
+{
+    struct task_struct *task = (struct task_struct *)t->task;
+    struct thread_hist *h;
+
+    if (t->hist == HIST_NOT_YET) {
+        t->hist = HIST_BY_ID;
+        if (first_hists_used < HIST_FIRST) {
+            t->hist = __sync_fetch_and_add(&first_hists_used, 1) + 1;
+            if (t->hist > HIST_FIRST)
+                t->hist = HIST_BY_ID;
         }
-        bpf_core_read(h->comm, sizeof(h->comm), &task->comm);
+        h = first_hist(t);
+        if (h) {
+            name_hist(h, task);
+            return h;
+        }
     }
-    h->bucket[bucket_of(took)]++;
+    h = hist_by_id(task);
+    if (!h)
+        __sync_fetch_and_add(&lost_hists, 1);
+    return h;
+}
+
+static __always_inline void measure_thread(st_u64 took, st_u32 bucket, struct thread *t)
+{
+    struct thread_hist *h = first_hist(t);
+
+    if (!h)
+        h = other_hist(t);
+    if (!h)
+        return;
+    h->bucket[bounded(bucket)]++;
     h->sum += took;
     if (took > h->worst)
         h->worst = took;
-    return 0;
 }
 
-/* `task`: the kernel's address of the thread it is of; 0: of none. */
-static __always_inline void measure(st_u64 took, st_u64 task)
+/* `t`: the thread it is of, or NULL; its `task` is 0 where it is none. */
+static __always_inline void measure(st_u64 took, struct thread *t)
 {
-    st_u32 zero = 0;
+    st_u32 zero = 0, bucket = bucket_of(took);
     struct hist *h = bpf_map_lookup_elem(&hist, &zero);
 
     if (!h)
         return;
-    h->bucket[bucket_of(took)]++;
+    h->bucket[bounded(bucket)]++;
     h->sum += took;
     if (took > h->worst)
         h->worst = took;
-    if (by_thread && task)
-        measure_thread(took, (struct task_struct *)task);
+    if (by_thread && t && t->task)
+        measure_thread(took, bucket, t);
 }
 
 #endif

@@ -14,7 +14,7 @@ static __always_inline void ended(struct thread *t, st_u32 slot, struct task_str
 
     if ((long long)took < 0)
         took = 0;
-    measure(took, t->task);
+    measure(took, t);
     if (took < threshold_ns || offcpu.measure_only) {
         t->off = RUNNING;
         return;
@@ -63,7 +63,7 @@ static __always_inline void leaves(struct thread *t, st_u32 slot, struct task_st
     t->waker = 0;
     t->cpu = bpf_get_smp_processor_id();
     t->next_tid = next->pid;
-    if (!state)
+    if (!state && !offcpu.measure_only)
         bpf_core_read(t->next_comm, sizeof(t->next_comm), &next->comm);
     if (offcpu.measure_only) {
         t->off = switch_clock(prev);
@@ -84,15 +84,13 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(offcpu_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
              unsigned int prev_state)
 {
-    st_u32 *slot = slot_of(prev);
-    struct thread *t = thread_of(slot, prev);
+    struct thread *t = thread_of(prev);
 
     if (t)
-        leaves(t, *slot, prev, next, preempt, prev_state);
-    slot = slot_of(next);
-    t = thread_of(slot, next);
+        leaves(t, t->slot, prev, next, preempt, prev_state);
+    t = thread_of(next);
     if (t)
-        enters(t, *slot, next);
+        enters(t, t->slot, next);
     return 0;
 }
 
@@ -100,12 +98,11 @@ int BPF_PROG(offcpu_switch, bool preempt, struct task_struct *prev, struct task_
 SEC("fexit/schedule")
 int offcpu_scheduled(void *ctx)
 {
-    st_u32 *slot = slot_of(bpf_get_current_task_btf());
-    struct thread *t = thread_at(slot);
+    struct thread *t = thread_of(bpf_get_current_task_btf());
 
     (void)ctx;
     if (t)
-        flush(t, *slot);
+        flush(t, t->slot);
     return 0;
 }
 
@@ -125,8 +122,7 @@ static __noinline void woken_late(void *ctx, struct task_struct *task, st_u32 sl
 SEC("tp_btf/sched_waking")
 int BPF_PROG(offcpu_waking, struct task_struct *task)
 {
-    st_u32 *slot = slot_of(task);
-    struct thread *t = thread_of(slot, task);
+    struct thread *t = thread_of(task);
     st_u64 ktime, since;
 
     if (!t || t->off <= RUNNING || !t->state)
@@ -139,6 +135,6 @@ int BPF_PROG(offcpu_waking, struct task_struct *task)
     ktime = bpf_ktime_get_ns();
     since = (t->off & ~ONGOING) + t->ktime_offset;
     if (ktime - since >= threshold_ns)
-        woken_late(ctx, task, *slot, since, ktime);
+        woken_late(ctx, task, t->slot, since, ktime);
     return 0;
 }

@@ -39,7 +39,7 @@ int offcpu_adopt(struct bpf_iter__task *ctx)
     if (!task || !wanted(task))
         return 0;
     adopt(task, false);
-    t = thread_at(bpf_task_storage_get(&slots, task, NULL, 0));
+    t = thread_of(task);
     if (!t)
         return 0;
     if (t->timer_missing) {
@@ -61,7 +61,7 @@ int offcpu_look_at(struct bpf_iter__task *ctx)
     struct thread *t;
     st_u32 zero = 0;
 
-    t = task ? thread_at(bpf_task_storage_get(&slots, task, NULL, 0)) : NULL;
+    t = task ? thread_of(task) : NULL;
     l = bpf_map_lookup_elem(&look, &zero);
     if (!t || !l || !(t->off & ONGOING))
         return 0;

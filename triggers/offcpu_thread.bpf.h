@@ -20,6 +20,10 @@ struct thread {
 
     st_u64 task; /* kernel address; 0: the slot is free */
 
+    st_u32 slot; /* its own number */
+
+    st_u32 hist; /* where its histogram is: measure.bpf.h */
+
     st_u64 off_jiffies;
 
     st_u64 waker; /* pid << 32 | tid */
@@ -85,19 +89,6 @@ st_u32 broken_places; /* this kernel's per-CPU section is not as BTF tells */
 static __always_inline st_u64 switch_clock(struct task_struct *running)
 {
     return run_queue(running)->clock & ~ONGOING;
-}
-
-static __always_inline struct thread *thread_at(const st_u32 *slot)
-{
-    return slot ? bpf_map_lookup_elem(&threads, slot) : NULL;
-}
-
-/* The task's own: one that is about to end may still point to a slot that it has given up. */
-static __always_inline struct thread *thread_of(const st_u32 *slot, struct task_struct *task)
-{
-    struct thread *t = thread_at(slot);
-
-    return t && t->task == (st_u64)task ? t : NULL;
 }
 
 #endif

@@ -52,6 +52,7 @@ static __always_inline void begin(struct thread *t, struct task_struct *task, bo
     t->emit = 0;
     t->waker = 0;
     t->css = 0;
+    t->hist = 0;
     t->task = (st_u64)task;
     if (!offcpu.measure_only && !t->timer_ready && make_now)
         make_timer(t);
@@ -70,6 +71,10 @@ static void thread_begins_late(struct thread *t, struct task_struct *task)
 }
 
 static void returned_unseen(struct thread *t, st_u32 slot, struct task_struct *task);
+
+static void thread_exits(void *ctx, struct thread *t)
+{
+}
 
 static void thread_ends(struct thread *t, st_u32 slot)
 {

@@ -20,8 +20,7 @@ static __always_inline void happened(void *ctx)
 {
     struct task_struct *task = bpf_get_current_task_btf();
     struct span_end end = {.ktime = bpf_ktime_get_ns(), .task = task};
-    st_u32 *slot = slot_of(task), event = EVENT_SLOT;
-    struct thread *t = thread_at(slot), *e = bpf_map_lookup_elem(&threads, &event);
+    struct thread *t = thread_of(task), *e = thread_at(EVENT_SLOT);
     st_u64 start, took;
 
     if (!t || !e || !is_member(t, task))
@@ -32,11 +31,11 @@ static __always_inline void happened(void *ctx)
     took = end.ktime - (start & ~ONGOING);
     if (!start || (st_s64)took < 0)
         return;
-    measure(took, (st_u64)task);
+    measure(took, t);
     if (took < threshold_ns || span.measure_only)
         return;
     e->cpu = bpf_get_smp_processor_id();
-    tell_ended(ctx, e, *slot, start, &end);
+    tell_ended(ctx, e, t->slot, start, &end);
     if (span.worst && took >= threshold_ns)
         threshold_ns = took + 1;
 }
@@ -92,8 +91,7 @@ int quiet_raw_tracepoint(void *ctx)
 /* Armed: the event counts from now. */
 static void span_found(struct thread *t, struct task_struct *task)
 {
-    st_u32 event = EVENT_SLOT;
-    struct thread *e = bpf_map_lookup_elem(&threads, &event);
+    struct thread *e = thread_at(EVENT_SLOT);
 
     if (!e || e->task)
         return;

@@ -51,7 +51,7 @@ static __always_inline void waits(struct thread *t, struct task_struct *task, st
 
 static __always_inline int wakes(struct task_struct *task)
 {
-    struct thread *t = thread_at(slot_of(task));
+    struct thread *t = thread_of(task);
 
     /* Woken before it was off the CPU: it does not wait. */
     if (t && !t->start && !task->on_cpu)
@@ -78,8 +78,8 @@ static __always_inline st_u32 kind_of(bool preempt, st_u32 state)
     return state & (TASK_UNINTERRUPTIBLE | TASK_RTLOCK_WAIT) ? OFFCPU_BLOCKED : OFFCPU_SLEEPING;
 }
 
-static __always_inline void leaves(void *ctx, struct thread *t, st_u32 slot, struct task_struct *prev,
-                                   bool preempt, st_u32 state, st_u64 clock)
+static __always_inline void leaves(void *ctx, struct thread *t, struct task_struct *prev, bool preempt,
+                                   st_u32 state, st_u64 clock)
 {
     st_u64 ktime;
 
@@ -87,7 +87,7 @@ static __always_inline void leaves(void *ctx, struct thread *t, st_u32 slot, str
         struct span_end end = {.ktime = bpf_ktime_get_ns() - (clock - prev->sched_info.last_arrival),
                                .task = prev};
 
-        span_end_at(ctx, t, slot, &end);
+        span_end_at(ctx, t, t->slot, &end);
     }
     t->mark = kind_of(preempt, state);
     if (t->mark != OFFCPU_PREEMPTED)
@@ -103,21 +103,18 @@ int BPF_PROG(runq_switch, bool preempt, struct task_struct *prev, struct task_st
     st_u64 clock = run_queue(prev)->clock;
     struct span_end end = {.task = next};
     struct thread *t;
-    st_u32 *slot;
 
     if (!span.measure_only)
         note_turn(prev, clock);
-    slot = slot_of(prev);
-    t = thread_at(slot);
+    t = thread_of(prev);
     if (t && !(prev_state & TASK_DEAD))
-        leaves(ctx, t, *slot, prev, preempt, prev_state, clock);
-    slot = slot_of(next);
-    t = thread_at(slot);
+        leaves(ctx, t, prev, preempt, prev_state, clock);
+    t = thread_of(next);
     if (!t || !t->start)
         return 0;
     end.ktime = bpf_ktime_get_ns();
     end.ret = clock;
-    span_end_at(ctx, t, *slot, &end);
+    span_end_at(ctx, t, t->slot, &end);
     return 0;
 }
 

@@ -209,7 +209,7 @@ static long pop_mark(st_u32 i, struct gone *g)
 
     if (s->first == s->end || before(g->seq, m->seq))
         return 1;
-    measure(took, 0); /* of a socket, which no thread owns */
+    measure(took, NULL); /* of a socket, which no thread owns */
     if (took >= threshold_ns && !g->found) {
         g->found = 1;
         g->index = s->first;
@@ -273,7 +273,7 @@ static __noinline struct watched *watch_socket(st_u64 sk, struct task_struct *ta
 static __always_inline struct watched *used_by_target(st_u64 sk)
 {
     struct task_struct *task = bpf_get_current_task_btf();
-    struct thread *t = thread_at(slot_of(task));
+    struct thread *t = thread_of(task);
     struct watched *w;
 
     if (!t || !is_member(t, task))
@@ -290,9 +290,13 @@ int socket_find(struct bpf_iter__task_file *ctx)
 {
     struct task_struct *task = ctx->task;
     struct file *file = ctx->file;
+    struct thread *t;
     st_u64 sk;
 
-    if (!task || !file || !thread_at(bpf_task_storage_get(&slots, task, NULL, 0)))
+    if (!task || !file)
+        return 0;
+    t = thread_of(task);
+    if (!t || !is_member(t, task))
         return 0;
     sk = socket_of(file);
     if (is_tcp(sk))
@@ -305,7 +309,7 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(socket_made, struct pt_regs *regs, long ret)
 {
     struct task_struct *task = bpf_get_current_task_btf();
-    struct thread *t = thread_at(slot_of(task));
+    struct thread *t = thread_of(task);
     st_s32 nr;
     st_u64 sk;
 
@@ -493,7 +497,11 @@ static __noinline void look_at_side(struct looking *l, struct watched *w, st_u64
     describe_socket(&p->r, &g, m->why);
     s->told_seq = p->r.seq;
     *(volatile st_u32 *)&s->told = first + 1;
-    write_record(OUTPUT_SCRATCH, 0, &p->r);
+    if (try_record(OUTPUT_SCRATCH, 0, &p->r))
+        return;
+    sooner(l, l->now);
+    if (__sync_val_compare_and_swap(&s->told, first + 1, 0) != first + 1)
+        count_lost_record();
 }
 
 static long look_at_socket(void *map, st_u64 *sk, struct watched *w, struct looking *l)

@@ -20,6 +20,8 @@ struct thread {
 
     st_u64 task; /* kernel address; 0: the slot is free */
 
+    st_u64 regs; /* tells where its user registers are in a system call; 0: not known */
+
     st_u64 seq; /* of the record that told it as ongoing */
 
     st_u64 args[6];
@@ -29,6 +31,10 @@ struct thread {
     st_s32 syscall;
 
     st_u32 flags; /* ST_STALL_IDLE, ST_STALL_COMPAT */
+
+    st_u32 slot; /* its own number */
+
+    st_u32 hist; /* where its histogram is: measure.bpf.h */
 
     st_u64 css; /* FOLLOW_CGROUP: the css_set that was looked at last, and what was found */
 
@@ -74,7 +80,9 @@ struct span_end {
 
     st_u64 ret; /* what the call returned */
 
-    struct task_struct *task; /* whose span it is */
+    struct task_struct *task; /* whose span it is; NULL: the current one's */
+
+    bool exits; /* the thread itself ends; the call did not return */
 };
 
 /* A span over the threshold: the kind's part of the record. `end` is NULL while it goes on. */
@@ -161,13 +169,13 @@ static __noinline void tell_ended(void *ctx, struct thread *t, st_u32 slot, st_u
 }
 
 /* The record is filled before the span is marked as told: as long as `start` is what it was, the thread is in
- * that span. */
-static __noinline void tell_ongoing(struct thread *t, st_u64 start, st_u64 ktime)
+ * that span. False: it could not be told now. */
+static __noinline bool tell_ongoing(struct thread *t, st_u64 start, st_u64 ktime)
 {
     struct pending *p = cleared_scratch();
 
     if (!p)
-        return;
+        return false;
     base_record(&p->r, t, ST_STALL_ONGOING | ST_STALL_FIRED);
     p->r.seq = __sync_fetch_and_add(&last_seq, 1) + 1;
     p->r.start_ktime = start;
@@ -175,20 +183,21 @@ static __noinline void tell_ongoing(struct thread *t, st_u64 start, st_u64 ktime
     name_thread(&p->r, (struct task_struct *)t->task);
     span_describe(t, &p->r, NULL);
     t->seq = p->r.seq;
-    if (__sync_val_compare_and_swap(&t->start, start, start | ONGOING) == start)
-        write_record(OUTPUT_SCRATCH, 0, &p->r);
+    if (__sync_val_compare_and_swap(&t->start, start, start | ONGOING) != start ||
+        try_record(OUTPUT_SCRATCH, 0, &p->r))
+        return true;
+    if (__sync_val_compare_and_swap(&t->start, start | ONGOING, start) == (start | ONGOING))
+        return false;
+    count_lost_record(); /* it has just ended, and its end is told of a span that was not */
+    return true;
 }
 
 /* ---- spans ---- */
 
-static __always_inline struct thread *thread_at(const st_u32 *slot)
-{
-    return slot ? bpf_map_lookup_elem(&threads, slot) : NULL;
-}
-
 static __always_inline void span_begin(struct thread *t, st_u64 ktime)
 {
-    t->cpu = bpf_get_smp_processor_id();
+    if (!span.measure_only)
+        t->cpu = bpf_get_smp_processor_id();
     *(volatile st_u64 *)&t->start = ktime & ~ONGOING;
 }
 
@@ -209,11 +218,17 @@ static __always_inline void span_end_at(void *ctx, struct thread *t, st_u32 slot
 
     if ((st_s64)took < 0)
         took = 0;
-    measure(took, t->task);
-    if (took < threshold_ns || span.measure_only) {
+    measure(took, t);
+    if (span.measure_only) {
+        *(volatile st_u64 *)&t->start = 0;
+        return;
+    }
+    if (took < threshold_ns) {
         span_drop(t, slot);
         return;
     }
+    if (!end->task)
+        end->task = bpf_get_current_task_btf();
     start = __sync_lock_test_and_set(&t->start, 0);
     tell_ended(ctx, t, slot, start, end);
     if (span.worst && took >= threshold_ns)
@@ -223,7 +238,7 @@ static __always_inline void span_end_at(void *ctx, struct thread *t, st_u32 slot
 /* The current thread's has, now. */
 static __always_inline void span_end(void *ctx, struct thread *t, st_u32 slot, st_u64 ret)
 {
-    struct span_end end = {.ktime = bpf_ktime_get_ns(), .ret = ret, .task = bpf_get_current_task_btf()};
+    struct span_end end = {.ktime = bpf_ktime_get_ns(), .ret = ret};
 
     span_end_at(ctx, t, slot, &end);
 }
@@ -257,8 +272,8 @@ static long look_at_slot(st_u32 i, struct looking *l)
         return 0;
     if (l->now - start < l->due)
         sooner(l, start + l->due);
-    else if (fires(l->now) && call_passes(&span.filter, t->args, false, 0))
-        tell_ongoing(t, start, l->now);
+    else if (fires(l->now) && call_passes(&span.filter, t->args, false, 0) && !tell_ongoing(t, start, l->now))
+        sooner(l, l->now);
     return 0;
 }
 
@@ -307,17 +322,34 @@ static __always_inline void start_looking(void)
 static void thread_begins(struct thread *t, struct task_struct *task)
 {
     t->start = 0;
+    t->regs = 0;
     t->mark = 0;
     t->css = 0;
+    t->hist = 0;
     t->flags = 0;
     t->woken = 0;
     t->syscall = -1;
     t->task = (st_u64)task;
 }
 
+/* What was told as ongoing ends with its thread. */
+static void thread_exits(void *ctx, struct thread *t)
+{
+    struct span_end end = {.task = bpf_get_current_task_btf(), .exits = true};
+    st_u64 start;
+
+    if (span.measure_only || !(t->start & ONGOING))
+        return;
+    end.ktime = bpf_ktime_get_ns();
+    start = __sync_lock_test_and_set(&t->start, 0);
+    measure(end.ktime - (start & ~ONGOING), t);
+    tell_ended(ctx, t, t->slot, start, &end);
+}
+
 static void thread_ends(struct thread *t, st_u32 slot)
 {
     t->start = 0;
+    t->regs = 0;
     t->task = 0;
     bpf_map_delete_elem(&pending, &slot);
 }
@@ -338,7 +370,7 @@ int span_adopt(struct bpf_iter__task *ctx)
     if (!wanted(task))
         return 0;
     adopt(task, false);
-    t = thread_at(bpf_task_storage_get(&slots, task, NULL, 0));
+    t = thread_of(task);
     if (t && !follow.newborn)
         span_found(t, task);
     return 0;
@@ -353,7 +385,7 @@ int span_look_at(struct bpf_iter__task *ctx)
     struct thread *t;
     st_u32 zero = 0;
 
-    t = task ? thread_at(bpf_task_storage_get(&slots, task, NULL, 0)) : NULL;
+    t = task ? thread_of(task) : NULL;
     l = bpf_map_lookup_elem(&look, &zero);
 #ifdef LOOKS_AT_ALL /* what goes on is no thread's own */
     if (!t || !l)

@@ -1,4 +1,5 @@
 /* syscall: how long a system call of a watched thread took. */
+#include "triggers/caller.bpf.h"
 #include "triggers/wakes.bpf.h"
 
 #include "triggers/uring.bpf.h"
@@ -10,37 +11,35 @@ const volatile st_s32 only = -1; /* this system call only */
 /* Calls whose return value is a number of bytes. */
 const volatile st_u64 moves_bytes[OFFCPU_SYSCALLS / 64];
 
-/* The call counts. With the current thread's registers, or those of a thread that does not run. */
-static __always_inline bool begins(struct thread *t, struct task_struct *task, st_s32 nr)
+/* The call counts, unless its thread is none of the target's just now. */
+static __always_inline bool begins(struct thread *t, struct pt_regs *regs, st_s32 nr, bool compat)
 {
-    struct pt_regs *regs = user_registers(task);
-    bool compat = task->thread_info.status & TS_COMPAT;
-
     t->syscall = nr;
     t->flags = compat ? ST_STALL_COMPAT : 0;
     if (only >= 0)
-        return nr == only && !compat && is_member(t, task);
-    if (is_idle_syscall(&span.idle, regs, nr, compat)) {
-        t->flags |= ST_STALL_IDLE;
-        if (!span.count_idle)
-            return false;
-    }
-    return is_member(t, task);
+        return nr == only && !compat;
+    if (!is_idle_syscall(&span.idle, regs, nr, compat))
+        return true;
+    t->flags |= ST_STALL_IDLE;
+    return span.count_idle;
 }
 
 SEC("tp_btf/sys_enter")
 int BPF_PROG(syscall_enter, struct pt_regs *regs, long nr)
 {
-    struct task_struct *task = bpf_get_current_task_btf();
     struct thread *t;
+    bool compat;
 
-    if (only >= 0 && nr != only)
+    if (nr < 0 || (only >= 0 && nr != only))
         return 0;
-    t = thread_at(slot_of(task));
-    if (!t || nr < 0 || !begins(t, task, nr))
+    t = caller(regs);
+    if (!t)
+        return 0;
+    compat = is_compat_call(regs);
+    if (!begins(t, regs, nr, compat) || !caller_is_member(t))
         return 0;
     if (span.filter.n)
-        copy_args(t->args, user_registers(task), t->flags & ST_STALL_COMPAT);
+        copy_args(t->args, regs, compat);
     span_begin(t, bpf_ktime_get_ns());
     return 0;
 }
@@ -48,15 +47,14 @@ int BPF_PROG(syscall_enter, struct pt_regs *regs, long nr)
 SEC("tp_btf/sys_exit")
 int BPF_PROG(syscall_exit, struct pt_regs *regs, long ret)
 {
-    st_u32 *slot = slot_of(bpf_get_current_task_btf());
-    struct thread *t = thread_at(slot);
+    struct thread *t = caller(regs);
 
     if (!t || !t->start)
         return 0;
     if (call_passes(&span.filter, t->args, true, ret))
-        span_end(ctx, t, *slot, ret);
+        span_end(ctx, t, t->slot, ret);
     else
-        span_drop(t, *slot);
+        span_drop(t, t->slot);
     return 0;
 }
 
@@ -64,10 +62,13 @@ static void span_found(struct thread *t, struct task_struct *task)
 {
     struct pt_regs *regs = user_registers(task);
     st_s32 nr = (st_s32)regs->orig_ax;
+    bool compat = task->thread_info.status & TS_COMPAT;
 
-    if (task->on_cpu || nr < 0 || task->flags & PF_KTHREAD || !begins(t, task, nr))
+    if (task->on_cpu || nr < 0 || task->flags & PF_KTHREAD)
         return;
-    copy_args(t->args, regs, t->flags & ST_STALL_COMPAT);
+    if (!begins(t, regs, nr, compat) || !is_member(t, task))
+        return;
+    copy_args(t->args, regs, compat);
     t->cpu = task->thread_info.cpu;
     __sync_val_compare_and_swap(&t->start, 0, bpf_ktime_get_ns() & ~ONGOING);
 }
@@ -97,6 +98,8 @@ static __always_inline void span_describe(struct thread *t, struct st_stall_reco
     if (!end)
         return;
     copy_args(r->syscall_args, user_registers(bpf_get_current_task_btf()), t->flags & ST_STALL_COMPAT);
+    if (end->exits)
+        return;
     add_attribute(r, "ret=%lld", end->ret);
     if ((st_s64)end->ret >= 0 && counts_bytes(t))
         add_attribute(r, "bytes=%lld", end->ret);

@@ -13,11 +13,10 @@ const char shown_name[SHOWN][24] = {""};
 
 static __always_inline void was_hit(void *ctx)
 {
-    st_u32 *slot = slot_of(bpf_get_current_task_btf());
-    struct thread *t = thread_at(slot);
+    struct thread *t = thread_of(bpf_get_current_task_btf());
 
     if (t)
-        hit(ctx, t, *slot);
+        hit(ctx, t, t->slot);
 }
 
 /* A program on a tracepoint that returns 0 takes the event from everyone's perf (trace_call_bpf() in the

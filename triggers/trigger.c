@@ -298,6 +298,38 @@ static int keep_thread(void *ctx, uint32_t tid, const struct thread_hist *hist, 
     return st_vec_push(&list->each, one) ? st_nomem(err, "the histograms of threads") : 0;
 }
 
+static int by_id(const void *a, const void *b)
+{
+    const struct one_thread *x = a, *y = b;
+
+    return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+static void add_thread(struct thread_hist *sum, const struct thread_hist *one)
+{
+    for (size_t i = 0; i < HIST_BUCKETS; i++)
+        sum->bucket[i] += one->bucket[i];
+    sum->sum += one->sum;
+    if (one->worst > sum->worst)
+        sum->worst = one->worst;
+}
+
+/* Threads that had the same id one after the other count as one. */
+static void join_same_ids(struct thread_list *list)
+{
+    struct one_thread *at = list->each.at;
+    size_t n = 0;
+
+    if (list->each.n)
+        qsort(at, list->each.n, sizeof(*at), by_id);
+    for (size_t i = 0; i < list->each.n; i++)
+        if (n && at[n - 1].tid == at[i].tid)
+            add_thread(&at[n - 1].hist, &at[i].hist);
+        else
+            at[n++] = at[i];
+    list->each.n = n;
+}
+
 static int by_worst(const void *a, const void *b)
 {
     const struct one_thread *x = a, *y = b;
@@ -313,6 +345,7 @@ static int each_thread(const struct trg_one *one, struct trg_measured *m, struct
     struct thread_list list = {0};
     int rc = one->spec.kind->threads(one->state, keep_thread, &list, err);
 
+    join_same_ids(&list);
     if (list.each.n)
         qsort(list.each.at, list.each.n, sizeof(*list.each.at), by_worst);
     for (size_t i = 0; !rc && i < list.each.n; i++) {

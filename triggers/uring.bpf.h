@@ -106,7 +106,7 @@ int BPF_PROG(uring_submit, struct io_kiocb *req)
     struct uring_op op = {.begun = bpf_ktime_get_ns(), .tid = task->pid, .opcode = req->opcode};
     st_u64 key = (st_u64)req;
 
-    if (slot_of(task))
+    if (thread_of(task))
         bpf_map_update_elem(&uring_pending, &key, &op, BPF_ANY);
     return 0;
 }

@@ -9,8 +9,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 SEC("usdt")
 int usdt_hit(struct pt_regs *ctx)
 {
-    st_u32 *slot = slot_of(bpf_get_current_task_btf());
-    struct thread *t = thread_at(slot);
+    struct thread *t = thread_of(bpf_get_current_task_btf());
     long value;
 
     if (!t)
@@ -23,7 +22,7 @@ int usdt_hit(struct pt_regs *ctx)
     if (!call_passes(&span.filter, t->args, false, 0))
         return 0;
     t->seq = bpf_usdt_arg_cnt(ctx);
-    hit(ctx, t, *slot);
+    hit(ctx, t, t->slot);
     return 0;
 }
 

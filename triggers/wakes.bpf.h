@@ -24,15 +24,14 @@ static __noinline void woken_late(void *ctx, struct task_struct *task, struct th
 SEC("tp_btf/sched_waking")
 int BPF_PROG(span_waking, struct task_struct *task)
 {
-    st_u32 *slot = slot_of(task);
-    struct thread *t = thread_at(slot);
+    struct thread *t = thread_of(task);
     st_u64 ktime;
 
     if (!t || !t->start)
         return 0;
     ktime = bpf_ktime_get_ns();
     if (ktime - (t->start & ~ONGOING) >= threshold_ns)
-        woken_late(ctx, task, t, *slot, ktime);
+        woken_late(ctx, task, t, t->slot, ktime);
     return 0;
 }
 

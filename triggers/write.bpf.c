@@ -33,13 +33,11 @@ int BPF_PROG(write_enter, struct pt_regs *regs, long nr)
 {
     struct task_struct *task = bpf_get_current_task_btf();
     struct io_part part;
-    st_u32 *slot;
     struct thread *t;
 
     if (nr != NR_WRITE && nr != NR_WRITEV && nr != NR_PWRITE64)
         return 0;
-    slot = slot_of(task);
-    t = thread_at(slot);
+    t = thread_of(task);
     if (!t || task->thread_info.status & TS_COMPAT)
         return 0;
     copy_args(t->args, user_registers(task), false);
@@ -51,7 +49,7 @@ int BPF_PROG(write_enter, struct pt_regs *regs, long nr)
         return 0;
     t->args[1] = part.base;
     t->args[2] = part.size;
-    hit(ctx, t, *slot);
+    hit(ctx, t, t->slot);
     return 0;
 }
 

@@ -7,10 +7,15 @@ go_first "$@"
 
 # stalls TRIGGER [NUMBER]: arms the target and puts so many stalls (2) into x.1.db, x.2.db and so on
 stalls() {
+    try_stalls "$@" || fail "$1 fires less than $number times" arm.out arm.err
+}
+
+# The same; false: they were fewer
+try_stalls() {
     number=${2:-2}
     rm -rf x.*
     "$STALLTRAP" arm --source sample -p "$target" --on "$1" --warm-up 300ms --snapshots "$number" --timeout 20s -o x >arm.out 2>arm.err &&
-        [ -s "x.$number.db" ] || fail "$1 fires less than $number times" arm.out arm.err
+        [ -s "x.$number.db" ]
 }
 
 # fired SQL: of the stalls that fired, one line each
@@ -104,11 +109,13 @@ percentile() {
 }
 before=$(percentile p50_ns)
 stalls "func:$function>${before}us"
-fired "kind = 'func' AND duration_ns >= 1000 * $before AND end_ns IS NOT NULL" >out
+fired "kind = 'func' AND duration_ns >= 1000 * $before" >out
 [ "$(sort -u out)" = 1 ] || fail "the trap on sendfile's tail" out arm.out
+fired "kind = 'func' AND end_ns IS NOT NULL" >out # on a busy machine one may still go on
+grep -qx 1 out || fail "none of sendfile's tail has an end" out arm.out
 # What it returned is how much it sent; the kernel's function has its arguments in a structure.
 fired "(SELECT value FROM stall_attr WHERE stall_id = stall.id AND key = 'ret')" >out
-awk '$1 <= 0 || $1 > 131072 { bad = 1 } END { exit bad || !NR }' out || fail "what sendfile returned" out
+awk 'NF && ($1 <= 0 || $1 > 131072) { bad = 1 } NF { n++ } END { exit bad || !n }' out || fail "what sendfile returned" out
 kill -USR1 "$target"
 sleep 1
 after=$(percentile p50_ns)
@@ -123,8 +130,9 @@ if [ "$(nproc)" -gt 1 ] && [ -e /sys/class/net/lo/queues/rx-0/rps_cpus ]; then
     disown "$target" # bash then says nothing when it is killed
     wait_for 10 grep -qx causes "/proc/$target/comm" || fail "causes packets does not run"
     sleep 0.5
-    for try in 1 2 3; do # other work takes it too
-        stalls 'offcpu>worst,state=preempted'
+    : >kernel
+    for try in 1 2 3; do # other work takes it too, and may do so for longest at the beginning
+        try_stalls 'offcpu>worst,state=preempted' || continue
         fired "duration_ns || ' ' || threshold_ns" >out
         awk '$1 <= $2 || $1 <= last { bad = 1 } { last = $1 } END { exit bad || NR < 2 }' out || fail "not the longest so far" out arm.out
         for i in 1 2; do

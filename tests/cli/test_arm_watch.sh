@@ -47,6 +47,22 @@ threads = {t["tid"]: t for t in a["threads"]}
 assert threads[int(sys.argv[1])]["thread"] == "arm_target"
 assert a["sum_ns"] <= sum(t["sum_ns"] for t in threads.values()) # which were read later' "$target" || fail "the JSON is not what was measured"
 
+run "each of 300 threads"
+"$STALLTRAP" watch --on 'syscall:getppid>5ms' --json -- python3 -I -S -c '
+import os, threading
+start = threading.Barrier(300)
+def work():
+    start.wait() # all are there at once
+    for _ in range(7): os.getppid()
+threads = [threading.Thread(target=work) for _ in range(300)]
+for t in threads: t.start()
+for t in threads: t.join()' >out 2>err
+is "exit status" 0 $?
+python3 -c '
+import json
+t = json.load(open("out"))["triggers"][0]
+assert [x["count"] for x in t["threads"]].count(7) == 300 and t["count"] == sum(x["count"] for x in t["threads"])' || fail "they are not counted exactly"
+
 run "--prometheus FILE"
 "$STALLTRAP" watch -p "$target" --on 'offcpu>1ms' --prometheus metrics.prom --interval 100ms --timeout 500ms >out 2>err
 is "exit status" 0 $?

@@ -151,9 +151,9 @@ else
     echo "this machine hands no packets to another processor: softirq load is not tried"
 fi
 if group cpu; then
-    if [ -e "$group/cpu.cfs_quota_us" ]; then echo 20000 >"$group/cpu.cfs_quota_us"; else echo "20000 100000" >"$group/cpu.max"; fi
+    if [ -e "$group/cpu.cfs_quota_us" ]; then echo 5000 >"$group/cpu.cfs_quota_us"; else echo "5000 100000" >"$group/cpu.max"; fi
     # A thread that something else preempts before its group is throttled cannot be told: on a busy machine most are.
-    snapshots=9 has "$ready" 'cgroup CPU throttling: .* may use 20\.0 ms of CPU time every 100 ms' compute
+    snapshots=9 has "$ready" 'cgroup CPU throttling: .* may use 5\.00 ms of CPU time every 100 ms' compute
     ! grep -q 'CPU taken' causes || fail "a throttled thread: its CPU was not taken" causes
     if [ -e "$group/cpu.cfs_quota_us" ]; then echo 400000 >"$group/cpu.cfs_quota_us"; else echo "400000 100000" >"$group/cpu.max"; fi
     nearly "$ready" 'cgroup' hog

@@ -121,6 +121,42 @@ static void test_loop_that_does_not_come_back(void **state)
     workload_wait(&work);
 }
 
+/* Its thread ends while it is away. */
+static void ends_away(struct workload *w)
+{
+    char byte;
+
+    epoll = epoll_create1(0);
+    wait_for_work(1);
+    w->shared->note[0] = 1;
+    if (read(ends[0], &byte, 1) != 1)
+        _exit(1);
+}
+
+static void test_thread_that_ends(void **state)
+{
+    const struct st_stall_record *r;
+    struct workload work;
+    struct watch w;
+
+    (void)state;
+    NEEDS_BPF();
+    assert_int_equal(pipe(ends), 0);
+    workload_fork(&work, ends_away);
+    watch_start(&w, "busy>20ms", &work.pid, 1, NULL, NULL);
+    workload_go(&work);
+    r = spans_wait_ongoing(&w, work.pid);
+    assert_int_equal(write(ends[1], "x", 1), 1);
+    workload_wait(&work);
+    for (int i = 0; i < 500 && !watch_count(&w, work.pid, ST_STALL_COMPLETION, 0); i++)
+        watch_collect(&w, w.records.n + 1, 20);
+    r = watch_first(&w, work.pid, ST_STALL_COMPLETION, ST_STALL_FIRED);
+    assert_int_equal(r->syscall, SYS_read);
+    assert_true(r->measured_ns >= 60 * MS && r->end_ktime == r->start_ktime + r->measured_ns);
+    assert_int_equal(watch_count(&w, work.pid, ST_STALL_FIRED, 0), 1);
+    watch_stop(&w);
+}
+
 /* A loop by another call: idle= names it. */
 static void read_loop(struct workload *w)
 {
@@ -262,8 +298,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loop_that_is_away),     cmocka_unit_test(test_loop_that_does_not_come_back),
-        cmocka_unit_test(test_another_wait_for_work), cmocka_unit_test(test_heartbeat_that_pauses),
-        cmocka_unit_test(test_heartbeat_that_stops),
+        cmocka_unit_test(test_thread_that_ends),      cmocka_unit_test(test_another_wait_for_work),
+        cmocka_unit_test(test_heartbeat_that_pauses), cmocka_unit_test(test_heartbeat_that_stops),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

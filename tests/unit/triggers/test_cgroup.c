@@ -133,6 +133,22 @@ static void collect(struct watch *w, const struct workload *inside, const struct
     watch_collect(w, SIZE_MAX, SETTLE);
 }
 
+/* For the reader of a failure. */
+static void show_others(const struct watch *w, const struct workload *inside, const struct workload *outside)
+{
+    for (size_t i = 0; i < w->records.n; i++) {
+        const struct st_stall_record *r = &w->records.at[i].r;
+
+        if (r->pid != (uint32_t)inside->pid)
+            print_message(
+                "thread %u of process %u (%s) \"%.16s\": %lu us from %ld us on, state %u, system call %d, "
+                "flags %#x\n",
+                r->tid, r->pid, r->pid == (uint32_t)outside->pid ? "outside" : "another", r->comm,
+                r->measured_ns / 1000, (long)(r->start_ktime - inside->go_ns) / 1000, r->state, r->syscall,
+                r->flags);
+    }
+}
+
 /* The process inside does it `least` times at least and `most` at most. */
 static void expect(const char *trigger, size_t least, size_t most)
 {
@@ -155,8 +171,10 @@ static void expect(const char *trigger, size_t least, size_t most)
     told = fired_of(&w, inside.pid);
     if (told < least || told > most)
         fail_msg("%s: %zu fired of the one in the cgroup, not %zu to %zu", trigger, told, least, most);
-    if (told != watch_count(&w, 0, ST_STALL_FIRED, 0))
+    if (told != watch_count(&w, 0, ST_STALL_FIRED, 0)) {
+        show_others(&w, &inside, &outside);
         fail_msg("%s: %zu fired of others", trigger, watch_count(&w, 0, ST_STALL_FIRED, 0) - told);
+    }
     watch_stop(&w);
     workload_wait(&inside);
     workload_wait(&outside);
