@@ -84,6 +84,12 @@ check_threads() { # NAME THREAD...
     echo "$name: calls of $# programs"
 }
 
+# The branches are perf's, and the thread made at least so many calls of the function.
+check_calls() { # NAME FUNCTION TID LEAST
+    check_branches "$1" || return
+    [ "$(rows "$1" "SELECT count(*) >= $4 FROM calls WHERE function = '$2' AND tid = $3")" = 1 ] || bad "$1: not $4 calls of $2 by thread $3"
+}
+
 # vfs_read() ran without a BPF program, then with one: between the two the kernel's code was changed.
 check_patched() { # NAME
     check_branches "$1" || return
