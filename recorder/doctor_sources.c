@@ -112,6 +112,9 @@ void doctor_sources(struct doctor *d)
         char key[64];
         int rc = ops->probe(&config, &err);
 
+        /* Why there is no Intel PT is told once, by add_pmu(). */
+        if (!strcmp(ops->name, "intel-pt") && access(pmu, F_OK))
+            err.text[strcspn(err.text, "\n")] = '\0';
         snprintf(key, sizeof(key), "source.%s", ops->name);
         doctor_add(d, key, ops->name, rc ? DOCTOR_NO : DOCTOR_YES, NULL, "%s%s%s", ops->summary,
                    rc ? ": " : "", rc ? err.text : "");
