@@ -1,7 +1,7 @@
 # guest_no_pt.sh STALLTRAP: a guest without Intel PT (run.sh --cpu ,intel-pt=off): doctor and arm name the cause and what to do, and
 # `auto` records all the same.
 stalltrap=$1
-cd /tmp
+cd /tmp || exit
 fail() { # MESSAGE
     echo "FAILED: $1"
     cat out err
@@ -23,8 +23,7 @@ status=0
 cat err
 [ $status = 3 ] || fail "arm --source intel-pt: exit $status, not 3"
 says arm 'no intel_pt PMU' 'guest without Intel PT' 'record on the host.*pt_mode=1' 'doctor'
-status=0
-"$stalltrap" arm -p $! --timeout 1s -o no >out 2>err || status=$?
+"$stalltrap" arm -p $! --timeout 1s -o no >out 2>err || true # nothing fires
 cat err
 says 'arm (auto)' 'armed: sample'
 kill $!
