@@ -1,5 +1,6 @@
 /* Which source can record here, and what the processor's Intel PT offers. */
 #include "recorder/doctor.h"
+#include "recorder/intel_pt/missing.h"
 #include "recorder/intel_pt/pause.h"
 #include "recorder/kcore.h"
 #include "recorder/source.h"
@@ -11,63 +12,12 @@
 
 static const char pmu[] = "/sys/bus/event_source/devices/intel_pt";
 
-struct cpu {
-    char vendor[32];
-
-    bool guest, has_pt;
-};
-
-static bool has_word(const char *line, const char *word)
-{
-    size_t len = strlen(word);
-
-    for (const char *at = line; (at = strstr(at, word)); at += len)
-        if ((at == line || at[-1] == ' ' || at[-1] == '\t') &&
-            (at[len] == ' ' || at[len] == '\n' || !at[len]))
-            return true;
-    return false;
-}
-
-static struct cpu read_cpu(void)
-{
-    FILE *f = fopen("/proc/cpuinfo", "re");
-    struct cpu cpu = {.vendor = "unknown"};
-    char line[8192];
-
-    while (f && fgets(line, sizeof(line), f) && strcmp(line, "\n") != 0) {
-        sscanf(line, "vendor_id : %31s", cpu.vendor);
-        if (!strncmp(line, "flags", 5)) {
-            cpu.guest = has_word(line, "hypervisor");
-            cpu.has_pt = has_word(line, "intel_pt");
-        }
-    }
-    if (f)
-        fclose(f);
-    return cpu;
-}
-
 static void add_missing(struct doctor *d)
 {
-    struct cpu cpu = read_cpu();
-    const char *guest = cpu.guest ? ", a virtual machine" : "";
-    bool intel = !strcmp(cpu.vendor, "GenuineIntel");
+    struct pt_cpu cpu = pt_cpu_read("/proc/cpuinfo");
+    struct pt_missing m = pt_why_missing(&cpu);
 
-    if (!intel)
-        doctor_add(d, "intel_pt", "Intel PT", DOCTOR_NO,
-                   "record on a machine with an Intel processor, or use another source",
-                   "the processor is no Intel one (%s%s)", cpu.vendor, guest);
-    else if (cpu.has_pt)
-        doctor_add(d, "intel_pt", "Intel PT", DOCTOR_NO,
-                   "it may be disabled by the firmware, or kept for virtual machines (kvm_intel pt_mode=1)",
-                   "the processor has it%s, but the kernel offers no intel_pt PMU", guest);
-    else if (cpu.guest)
-        doctor_add(d, "intel_pt", "Intel PT", DOCTOR_NO,
-                   "record on the host, or have the host pass it through (kvm_intel pt_mode=1)",
-                   "the virtual machine's processor does not show it");
-    else
-        doctor_add(d, "intel_pt", "Intel PT", DOCTOR_NO,
-                   "Intel Core from the fifth, Atom from Goldmont, Xeon from Broadwell have it",
-                   "the processor does not have it");
+    doctor_add(d, "intel_pt", "Intel PT", DOCTOR_NO, m.advice, "%s", m.why);
 }
 
 /* Appends " NAME=VALUE" for each file of the folder. */
@@ -162,6 +112,9 @@ void doctor_sources(struct doctor *d)
         char key[64];
         int rc = ops->probe(&config, &err);
 
+        /* Why there is no Intel PT is told once, by add_pmu(). */
+        if (!strcmp(ops->name, "intel-pt") && access(pmu, F_OK))
+            err.text[strcspn(err.text, "\n")] = '\0';
         snprintf(key, sizeof(key), "source.%s", ops->name);
         doctor_add(d, key, ops->name, rc ? DOCTOR_NO : DOCTOR_YES, NULL, "%s%s%s", ops->summary,
                    rc ? ": " : "", rc ? err.text : "");

@@ -205,8 +205,12 @@ static bool halve(struct rec_source *s)
 int pt_attach(struct rec_source *s, const struct rec_source_config *config, struct st_error *err)
 {
     rec_cpu_list cpus = {0};
-    int rc = s->per_cpu ? rec_cpus_online(&cpus, err) : st_vec_push(&cpus, -1) ? ST_ENOMEM : 0;
+    int rc = 0;
 
+    if (s->per_cpu)
+        rc = rec_cpus_online(&cpus, err);
+    else if (st_vec_push(&cpus, -1))
+        rc = st_nomem(err, "the list of CPUs");
     while (!rc) {
         rc = add_target(s, config, &cpus, err);
         if (rc != PT_TOO_LARGE)

@@ -74,14 +74,28 @@ static uint64_t head_of(const struct pt_ring *ring)
     return __atomic_load_n(&ring->page->aux_head, __ATOMIC_ACQUIRE);
 }
 
+/* How many of the bytes were never written: zeros, from the first one on. The target waits for it. */
+static size_t unwritten(const uint8_t *at, size_t bytes)
+{
+    size_t n = 0;
+    uint64_t word = 0;
+
+    for (; n + sizeof(word) <= bytes; n += sizeof(word)) {
+        memcpy(&word, at + n, sizeof(word));
+        if (word)
+            break;
+    }
+    while (n < bytes && !at[n])
+        n++;
+    return n;
+}
+
 void pt_ring_parts(const struct pt_ring *ring, struct rec_ring *to)
 {
     size_t head = head_of(ring) & (ring->bytes - 1);
     size_t old = ring->bytes - head;
 
-    /* Never written. */
-    while (old && !ring->aux[ring->bytes - old])
-        old--;
+    old -= unwritten(ring->aux + head, old);
     to->part[0] = ring->aux + (ring->bytes - old);
     to->size[0] = old;
     to->part[1] = ring->aux;

@@ -3,6 +3,7 @@
 #include "base/units.h"
 #include "perfdata/format.h"
 #include "recorder/intel_pt/intel_pt.h"
+#include "recorder/intel_pt/missing.h"
 #include "recorder/intel_pt/state.h"
 #include "recorder/kcore.h"
 #include "recorder/perf_event.h"
@@ -55,6 +56,16 @@ static void set_attr(struct rec_source *s, const struct rec_source_config *confi
     };
 }
 
+/* Adds the cause and what to do to the word that there is no such PMU. */
+static int tell_missing(struct st_error *err)
+{
+    struct pt_cpu cpu = pt_cpu_read("/proc/cpuinfo");
+    struct pt_missing m = pt_why_missing(&cpu);
+
+    st_hint(err, "%s", m.why);
+    return st_hint(err, "%s (`stalltrap doctor` tells more)", m.advice);
+}
+
 static int pt_probe(const struct rec_source_config *config, struct st_error *err)
 {
     bool all = config->target->kind == ST_TARGET_ALL;
@@ -62,7 +73,7 @@ static int pt_probe(const struct rec_source_config *config, struct st_error *err
     int fd, rc = pt_pmu_read(PT_PMU_FOLDER, &s.pmu, err);
 
     if (rc)
-        return st_hint(err, "`stalltrap doctor` tells why");
+        return tell_missing(err);
     if (config->kernel && config->kernel_demanded && rec_kcore_probe(err))
         return st_prefix(err, "--kernel: ");
     if (all && config->rings == REC_RINGS_THREAD)

@@ -1,6 +1,7 @@
 #!/bin/bash
 # check_arm.sh OUTDIR: what the tests of our recorder brought out of the machine (arm-lib.sh, outside()): perf's calls and ours are the
 # same, and those of programs whose calls are known are these. Each folder's file `checks` has lines "NAME CHECK [ARGUMENT...]".
+# Several recordings are checked at once.
 # STALLTRAP and SOURCE are in the environment.
 set -uo pipefail
 ptvm=$(realpath "$(dirname "$0")")
@@ -9,6 +10,7 @@ out=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0 n=0
+shopt -s nullglob
 fields=event,tid,pid,cpu,time,flags,ip,addr,sym,symoff,dso
 
 bad() { # MESSAGE [FILE...]
@@ -29,6 +31,11 @@ keep_vdso() {
     ln -sfn "../../[vdso]/$id" "debug/.build-id/${id:0:2}/${id:2}"
 }
 
+# Whether one of the recording's checks compares our own listing.
+needs_dump() { # NAME
+    sed -n "s/^$1 //p" checks | grep -qvE '^(counted|nest)( |$)'
+}
+
 # Both listings of a recording, once.
 list() { # NAME
     [ ! -e "$work/$1.perf" ] || return 0
@@ -36,7 +43,7 @@ list() { # NAME
         bad "$1: perf script ends with $?" "$work/said" || return
     [ ! -s "$work/said" ] || bad "$1: perf complains" "$work/said" || return
     [ -s "$work/$1.perf" ] || bad "$1: perf lists nothing" || return
-    "$STALLTRAP" decode "$1.data" --buildid-dir "$out/debug" --dump calls >"$work/$1.dump" 2>"$work/said" ||
+    ! needs_dump "$1" || "$STALLTRAP" decode "$1.data" --buildid-dir "$out/debug" --dump calls >"$work/$1.dump" 2>"$work/said" ||
         bad "$1: decode --dump ends with $?" "$work/said" || return
     if [ -e "$1.db" ]; then
         cp "$1.db" "$work/$1.db"
@@ -84,6 +91,12 @@ check_threads() { # NAME THREAD...
     echo "$name: calls of $# programs"
 }
 
+# The branches are perf's, and the thread made at least so many calls of the function.
+check_calls() { # NAME FUNCTION TID LEAST
+    check_branches "$1" || return
+    [ "$(rows "$1" "SELECT count(*) >= $4 FROM calls WHERE function = '$2' AND tid = $3")" = 1 ] || bad "$1: not $4 calls of $2 by thread $3"
+}
+
 # vfs_read() ran without a BPF program, then with one: between the two the kernel's code was changed.
 check_patched() { # NAME
     check_branches "$1" || return
@@ -122,17 +135,30 @@ check_counted() { # NAME
     echo "$1: $(awk '{n += $2} END {print n}' "$1.counted") calls, counted by the program itself, are in the database"
 }
 
+# All checks of one recording, in a folder of its own; how many, and how many failed, into its file `count`.
+check_recording() { # FOLDER NAME
+    local check arguments
+    mkdir -p "$work/$1/$2" && work=$work/$1/$2 && cd "$out/$1" || return
+    while read -r check arguments; do
+        # shellcheck disable=SC2086
+        list "$2" && "check_$check" "$2" $arguments
+        n=$((n + 1))
+    done < <(sed -n "s/^$2 //p" checks)
+    echo "$n $failed" >"$work/count"
+}
+
 keep_vdso
+recordings=0
 for folder in */; do
     [ -e "$folder/checks" ] || continue
-    cd "$folder" || exit 1
-    while read -r name check arguments; do
-        # shellcheck disable=SC2086
-        list "$name" && "check_$check" "$name" $arguments
-        n=$((n + 1))
-    done <checks
-    cd "$out" || exit 1
-    rm -f "$work"/*
+    for name in $(cut -d' ' -f1 "$folder/checks" | sort -u); do
+        while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n; done
+        check_recording "${folder%/}" "$name" &
+        recordings=$((recordings + 1))
+    done
 done
+wait
+read -r told n failed < <(cat "$work"/*/*/count | awk '{n += $1; failed += $2} END {print NR, n + 0, failed + 0}')
+[ "$told" = $recordings ] || bad "only $told of $recordings recordings were checked to the end"
 echo "$n checks outside, $failed failed"
-[ $n -gt 0 ] && [ $failed = 0 ]
+[ "$n" -gt 0 ] && [ "$failed" = 0 ]

@@ -1,8 +1,8 @@
 #!/bin/bash
 # fixtures.sh [--if-changed] OUTDIR [COMMAND...]: makes recordings of the intel_pt driver for tests of a decoder: OUTDIR/bin, the known
-# programs, and OUTDIR/user, what record-user.sh and record-overflow.sh bring out of the machine (their heads tell the files). Each
-# COMMAND, a program with its arguments in one word, is recorded too. OUTDIR must keep its place: the recordings name the programs by
-# their path. --if-changed does nothing when OUTDIR holds what the same machine, scripts, programs and C library made.
+# programs, and OUTDIR/user, what record-user.sh and record-overflow.sh bring out of the machine (their heads tell the files), with perf's
+# listings of it: NAME.cr (calls and returns), NAME.b (all branches, small ones only). Each COMMAND, a program with its arguments in one
+# word, is recorded too. OUTDIR must keep its place: the recordings name the programs by their path. --if-changed does nothing when OUTDIR holds what the same machine, scripts, programs and C library made.
 # The suite of the kernel is $PTVM_SUITE (default bookworm).
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
@@ -38,7 +38,8 @@ trap 'rm -rf "$beside"' EXIT
 "$here/run.sh" --suite "$suite" --share "$out/bin" --out "$beside" --cpu ,x-pt-ovf-period=5000 \
     "$here/record-overflow.sh" "$here/record-lib.sh" -- "$out/bin"
 "$here/run.sh" --suite "$suite" "${share[@]}" --out "$beside" --timeout 900 \
-    "$here/record-user.sh" "$here/record-lib.sh" "$here/check_nest.py" -- "$out/bin" "$@"
+    "$here/record-user.sh" "$here/record-lib.sh" -- "$out/bin" "$@"
+"$here/record-list.sh" "$beside"
 echo "$made_of" >"$beside/made-of"
 chmod 755 "$beside"
 mv -T "$beside" "$out/user"

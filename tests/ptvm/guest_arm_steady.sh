@@ -24,16 +24,16 @@ start "$nest" 2000000000
 runner=$pid
 
 start_arm --source intel-pt -p "$sleeper" --on 'offcpu>20ms' -o quiet
-syscalls_in 5
-[ "$calls" -lt 50 ] || fail "$calls system calls in 5 s on a target that sleeps" strace.out
-echo "quiet target: $calls system calls in 5 s"
+syscalls_in 3
+[ "$calls" -lt 30 ] || fail "$calls system calls in 3 s on a target that sleeps" strace.out
+echo "quiet target: $calls system calls in 3 s"
 kill -TERM "$arm"
 end_of "$arm" 60 "arm on a quiet target"
 
 start_arm --source intel-pt -p "$runner" --ring 256K --on 'offcpu>100s' -o busy
-syscalls_in 5
-[ "$calls" -lt 50 ] || fail "$calls system calls in 5 s on a target that runs" strace.out
-echo "running target: $calls system calls in 5 s"
+syscalls_in 3
+[ "$calls" -lt 30 ] || fail "$calls system calls in 3 s on a target that runs" strace.out
+echo "running target: $calls system calls in 3 s"
 before=$(touched)
 kill -USR2 "$arm"
 wait_for 60 test -e busy.1.db || fail "no snapshot" arm.out arm.err

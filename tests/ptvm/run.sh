@@ -119,7 +119,7 @@ cp "$here/guest-init.sh" "$run/init.sh"
 # The performance counters have to come up for PT's interrupt; the other flags are those that the emulation is not up to.
 cpu=Skylake-Client,hle=off,rtm=off,pcid=off,invpcid=off,rdseed=off,x2apic=off,tsc-deadline=off,invtsc=on,pmu=on,intel-pt=on
 cpu=$cpu,3dnowprefetch=off,xsavec=off,tsc-frequency=2400000000$cpuflags
-words="console=ttyS0 panic=-1 tsc=reliable tsc_early_khz=2400000 random.trust_cpu=on ptvm.run=$run $append"
+words="console=ttyS0 panic=-1 tsc=reliable tsc_early_khz=2400000 random.trust_cpu=on no_timer_check ptvm.run=$run $append"
 timeout -k 5 "$limit" "$qemu/qemu-system-x86_64" -accel tcg -M pc -smp "$smp" -m "$mem" -cpu "$cpu" -nodefaults -display none \
     -no-reboot -serial "file:$run/console" -serial stdio -L "$qemu/fw" -kernel "$kernel/vmlinuz" -initrd "$kernel/initramfs.gz" -append "$words" \
     -fsdev local,id=hr,path=/,security_model=none,readonly=on,multidevs=remap -device virtio-9p-pci,fsdev=hr,mount_tag=hostroot \

@@ -1,5 +1,6 @@
 /* The intel-pt source, as far as it can be told without the hardware: the PMU's description, the config of an
  * event, and the order of a ring's bytes. */
+#include "recorder/intel_pt/missing.h"
 #include "recorder/intel_pt/pmu.h"
 #include "recorder/intel_pt/ring.h"
 
@@ -143,6 +144,43 @@ static void says_that_there_is_no_pmu(void **state)
     assert_int_equal(pmu.type, 77);
 }
 
+/* The cause without a PMU, from what /proc/cpuinfo tells. */
+static void the_cause_of_no_pmu_is_named(void **state)
+{
+    static const struct {
+        const char *cpuinfo, *why, *advice;
+    } cases[] = {
+        {"vendor_id\t: AuthenticAMD\nflags\t\t: fpu hypervisor lm\n",
+         "no Intel one (AuthenticAMD, in a virtual", "an Intel processor"},
+        {"vendor_id\t: AuthenticAMD\nflags\t\t: fpu lm\n", "no Intel one (AuthenticAMD)",
+         "an Intel processor"},
+        {"vendor_id\t: GenuineIntel\nflags\t\t: fpu hypervisor lm\n", "guest without Intel PT",
+         "on the host"},
+        {"vendor_id\t: GenuineIntel\nflags\t\t: fpu intel_pt hypervisor\n",
+         "has it, in a virtual machine, but", "pt_mode"},
+        {"vendor_id\t: GenuineIntel\nflags\t\t: fpu not_intel_pt lm\n\nvendor_id\t: X\nflags\t\t: "
+         "hypervisor\n",
+         "does not have it", "Broadwell"},
+        {"", "no Intel one (unknown)", "another source"},
+    };
+    char path[2 * PATH_MAX];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct pt_missing m;
+        struct pt_cpu cpu;
+
+        put("cpuinfo", cases[i].cpuinfo);
+        snprintf(path, sizeof(path), "%s/cpuinfo", folder);
+        cpu = pt_cpu_read(path);
+        m = pt_why_missing(&cpu);
+        if (!strstr(m.why, cases[i].why) || !strstr(m.advice, cases[i].advice))
+            fail_msg("case %zu: %s; %s", i, m.why, m.advice);
+    }
+    assert_string_equal(pt_cpu_read("/nowhere/cpuinfo").vendor, "unknown");
+    unlink(path);
+}
+
 static void a_broken_description_is_an_error(void **state)
 {
     struct pt_pmu pmu;
@@ -167,8 +205,8 @@ static void check_parts(const char *bytes, uint64_t head, const char *first, con
     pt_ring_parts(&ring, &to);
     assert_int_equal(to.size[0], strlen(first));
     assert_memory_equal(to.part[0], first, strlen(first));
-    assert_int_equal(to.size[1], strlen(second));
-    assert_memory_equal(to.part[1], second, strlen(second));
+    assert_int_equal(to.size[1], head & (BYTES - 1));
+    assert_memory_equal(to.part[1], second, to.size[1]);
     assert_int_equal(to.offset > 0, overwritten);
 }
 
@@ -180,6 +218,8 @@ static void rings_are_told_oldest_first(void **state)
     check_parts("mnopqfghijklABCD", 5, "fghijklABCD", "mnopq", true);
     check_parts("mnopqfghijklABCD", 0, "mnopqfghijklABCD", "", true);
     check_parts("mnopqfghijklABCD", 16, "mnopqfghijklABCD", "", true);
+    check_parts("ab\0\0\0\0\0\0\0\0\0\0\0\0\0z", 2, "z", "ab", true);
+    check_parts("ab\0\0\0\0\0\0\0\0\0\0\0xyz", 3, "xyz", "ab\0", true);
     check_parts("mnopq\0ghijklABCD", 5, "ghijklABCD", "mnopq", true); /* a PAD at the seam */
 }
 
@@ -192,6 +232,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(asks_for_nothing_that_the_processor_lacks, make_pmu, remove_pmu),
         cmocka_unit_test_setup_teardown(takes_the_nearest_allowed_period, make_pmu, remove_pmu),
         cmocka_unit_test(says_that_there_is_no_pmu),
+        cmocka_unit_test_setup_teardown(the_cause_of_no_pmu_is_named, make_pmu, remove_pmu),
         cmocka_unit_test_setup_teardown(a_broken_description_is_an_error, make_pmu, remove_pmu),
         cmocka_unit_test(rings_are_told_oldest_first),
     };

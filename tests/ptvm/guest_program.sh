@@ -1,2 +1,0 @@
-# guest_program.sh PROGRAM ARG...: runs a program in the machine as a test.
-exec "$@"
