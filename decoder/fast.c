@@ -81,7 +81,6 @@ static bool take_over(struct fast *f, size_t psb)
     s->ask_due = w->now >= w->where.until;
     s->now = w->now;
     s->mode = w->mode;
-    s->on = false;
     s->depth = 0;
     s->top = 0;
     s->worlds[0] = s->worlds[1] = UINT32_MAX;
@@ -89,7 +88,7 @@ static bool take_over(struct fast *f, size_t psb)
     s->on = w->enabled;
     if (!fast_behind_psb(f, f->begin + psb))
         return false;
-    s->on = false;
+    s->on = false; /* `at` is not known yet */
     if (!fast_worlds(f))
         return false;
     s->on = w->enabled;
