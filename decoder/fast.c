@@ -82,7 +82,6 @@ static bool take_over(struct fast *f, size_t psb)
     s->ask_due = w->now >= w->where.until;
     s->now = w->now;
     s->mode = w->mode;
-    s->on = false;
     s->depth = 0;
     s->top = 0;
     s->worlds[0] = s->worlds[1] = UINT32_MAX;
@@ -90,7 +89,7 @@ static bool take_over(struct fast *f, size_t psb)
     s->on = w->enabled;
     if (!fast_behind_psb(f, f->begin + psb))
         return false;
-    s->on = false;
+    s->on = false; /* `at` is not known yet */
     if (!fast_worlds(f))
         return false;
     s->on = w->enabled;

@@ -196,9 +196,6 @@ void fast_limit(struct fast *f);
  * worked out from the limit on only. */
 bool fast_point(struct fast *f, unsigned kind);
 
-/* s.now as of the times so far. */
-bool fast_now(struct fast *f);
-
 /* A packet of time or none at all at p. False: neither, or it cannot be read. */
 bool fast_time(struct fast *f, const uint8_t *p, size_t size);
 

@@ -60,7 +60,8 @@ static bool is_early(const struct fast_state *s)
     return s->times.tsc < s->limit && s->times.cycles < s->limit_cycles;
 }
 
-bool fast_now(struct fast *f)
+/* s.now as of the times so far. */
+static bool now(struct fast *f)
 {
     struct flow_times *t = &f->s.times;
     if (!t->base.known)
@@ -91,7 +92,7 @@ bool fast_point(struct fast *f, unsigned kind)
     s->serial = t->serial;
     if (f->counting && is_early(s))
         return true;
-    if (!fast_flush(f) || !fast_now(f) || (fast_trailing(f) && !tell_point(f, kind)))
+    if (!fast_flush(f) || !now(f) || (fast_trailing(f) && !tell_point(f, kind)))
         return false;
     s->ask_due |= s->now >= s->where.until;
     if (s->now >= s->worlds_until && !fast_worlds(f))
@@ -102,7 +103,7 @@ bool fast_point(struct fast *f, unsigned kind)
 
 static bool ask(struct fast *f)
 {
-    if ((f->counting && !fast_now(f)) || !fast_ask(f))
+    if ((f->counting && !now(f)) || !fast_ask(f))
         return false;
     fast_limit(f);
     return true;
