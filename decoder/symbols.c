@@ -299,7 +299,11 @@ void image_symbols_free(struct image_symbols *symbols)
 uint64_t dec_image_address(struct dec_image *image, uint64_t offset)
 {
     enum { PAGE = 4096 };
-    const struct image_symbols *symbols = symbols_of(image_file_of(image));
+    struct image_file *file = image_file_of(image);
+    const struct image_symbols *symbols;
+    pthread_mutex_lock(&file->store->symbols_lock);
+    symbols = symbols_of(file); /* its segments do not change */
+    pthread_mutex_unlock(&file->store->symbols_lock);
     for (size_t i = 0; symbols && i < symbols->segments.n; i++) {
         const struct dec_elf_range *segment = &symbols->segments.at[i];
         uint64_t start = segment->offset & ~(uint64_t)(PAGE - 1);

@@ -12,16 +12,17 @@ scratch=$(mktemp -d "${BENCH_DIR:-/dev/shm}/stalltrap-bench-XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
 exporter=/usr/lib/perf-core/scripts/python/export-to-sqlite.py
 
-# Adds a line "CLOCK CPU" to NAME. perf's Python is the system's, whatever comes first in PATH.
+# Adds a line "CLOCK CPU KB" to NAME, KB the most memory. perf's Python is the system's, whatever comes first in PATH.
 measure() { # NAME COMMAND...
-    local TIMEFORMAT='%R %U %S' name=$1
+    local name=$1
     shift
-    { time PATH=/usr/bin:/bin:/usr/sbin "$@" >"$scratch/out" 2>"$scratch/err"; } 2>"$scratch/time" || {
+    PATH=/usr/bin:/bin:/usr/sbin /usr/bin/time -q -o "$scratch/time" -f '%e %U %S %M' "$@" >"$scratch/out" 2>"$scratch/err" || {
         tail -n 3 "$scratch/err" >&2
         return 1
     }
-    awk '{ print $1, $2 + $3 }' "$scratch/time" >>"$scratch/$name"
+    awk '{ print $1, $2 + $3, $4 }' "$scratch/time" >>"$scratch/$name"
 }
+most() { cut -d' ' -f"$2" "$scratch/$1" | sort -g | tail -n 1; } # NAME 1|2|3
 least() { cut -d' ' -f"$2" "$scratch/$1" | sort -g | head -n 1; } # NAME 1|2
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.1f", a / b }'; }
 decode() { # NAME OPTION...
@@ -51,6 +52,7 @@ for name in bare whole one; do
         "$(ratio "$(bytes $name)" "$calls") bytes a call"
     echo "db_${name}_perf $(ratio "$(least cr 1)" "$(least $name 1)") times faster vs perf script --itrace=cr with symbols" \
         "($(ratio "$(least cr 2)" "$(least $name 2)") in processor time; goal of bare: 4)"
+    echo "db_${name}_memory $(most $name 3) kB at most vs $(($(sqlite3 "$scratch/whole.db" "SELECT value FROM meta WHERE key = 'trace_bytes'") / 1024)) kB of trace"
 done
 [ "${EXPORT:-yes}" = yes ] || exit 0
 if measure export perf "${ids[@]}" script -i "$data" -s "$exporter" "$scratch/export.db" branches calls; then
