@@ -55,7 +55,7 @@ fuzz: $(BUILD)/sanitize/build.ninja
 ptvm-test: test-deps all
 	ctest --test-dir $(BUILD) --output-on-failure --repeat until-pass:2 -L '^ptvm$$'
 
-# Of our own recorder in the PT machine, what takes half an hour.
+# What takes too long for ptvm-test: every trigger in the PT machine, and what chance has a part in, more often.
 ptvm-long: test-deps all
 	ctest --test-dir $(BUILD) --output-on-failure -L '^machine-long$$'
 
