@@ -46,8 +46,6 @@ struct job {
 
     bool said; /* a progress line stands there */
 
-    uint64_t events;
-
     time_t last_said;
 };
 
@@ -59,21 +57,45 @@ static double seconds_since(const struct timespec *begun)
     return (double)(now.tv_sec - begun->tv_sec) + (double)(now.tv_nsec - begun->tv_nsec) / 1e9;
 }
 
-static void say_progress(struct job *j)
+/* Whether it is time for another word on the progress. */
+static bool may_say(struct job *j)
 {
-    char count[32], done[24], all[24];
-    uint64_t bytes = 0;
     time_t now = time(NULL);
 
-    if (now == j->last_said || seconds_since(&j->begun) < 1)
-        return;
+    if (!j->progress || now == j->last_said || seconds_since(&j->begun) < 1)
+        return false;
     j->last_said = now;
     j->said = true;
+    return true;
+}
+
+static void say_decoding(struct job *j)
+{
+    char done[24], all[24];
+    uint64_t bytes = 0;
+
+    if (!may_say(j))
+        return;
     for (size_t i = 0; i < j->sb->rings.n; i++)
         bytes += j->sb->rings.at[i].bytes;
-    fprintf(stderr, "\rdecoding: %s branches, %s of %s of trace\033[K",
-            st_format_count(j->events, count, sizeof(count)),
+    fprintf(stderr, "\rdecoding: %s of %s of trace\033[K",
             st_format_size(j->counts.bytes, done, sizeof(done)), st_format_size(bytes, all, sizeof(all)));
+}
+
+static void say_share(struct job *j, const char *what, uint64_t done, uint64_t all)
+{
+    if (all && may_say(j))
+        fprintf(stderr, "\r%s: %" PRIu64 " %%\033[K", what, done * 100 / all);
+}
+
+static void say_building(void *ctx, uint64_t done, uint64_t all)
+{
+    say_share(ctx, "making calls", done, all);
+}
+
+static void say_writing(void *ctx, uint64_t done, uint64_t all)
+{
+    say_share(ctx, "writing", done, all);
 }
 
 static int emit(void *ctx, const struct dec_stream_info *info, const struct dec_event *events, size_t n,
@@ -81,16 +103,15 @@ static int emit(void *ctx, const struct dec_stream_info *info, const struct dec_
 {
     struct job *j = ctx;
 
-    j->events += n;
-    if (j->progress)
-        say_progress(j);
+    say_decoding(j);
     return j->emit(j->emit_ctx, info, events, n, detail);
 }
 
-static void end_progress(const struct job *j)
+static void end_progress(struct job *j)
 {
     if (j->said)
         fprintf(stderr, "\r\033[K");
+    j->said = false;
 }
 
 /* Whether the recording is of this machine and kernel: then this process's vdso is the one that was recorded.
@@ -270,10 +291,13 @@ static int write_database(struct job *j, struct dec_model *model, struct st_erro
     tdb_writer_bare(w, j->options->bare);
     if (j->options->memory)
         tdb_writer_sorts(w, j->options->memory / ENTRY + 1);
+    tdb_writer_progress(w, say_writing, j);
     rc = dec_model_write(model, w, &from, err);
-    if (!rc)
-        return tdb_writer_commit(w, j->options->replace, err);
-    tdb_writer_abort(w);
+    if (rc)
+        tdb_writer_abort(w);
+    else
+        rc = tdb_writer_commit(w, j->options->replace, err);
+    end_progress(j);
     return rc;
 }
 
@@ -305,8 +329,10 @@ static int to_database_by(struct job *j, struct st_spill *spill, uint64_t *calls
         *err = *dec_model_error(model);
     if (!rc && !j->sb->has_pt)
         rc = dec_model_samples(model, err);
+    dec_model_progress(model, say_building, j);
     if (!rc)
         rc = dec_model_end(model, err);
+    end_progress(j);
     if (!rc)
         rc = write_database(j, model, err);
     if (!rc) {

@@ -57,6 +57,12 @@ void dec_model_free(struct dec_model *m)
     free(m);
 }
 
+void dec_model_progress(struct dec_model *m, dec_progress_fn *fn, void *ctx)
+{
+    m->progress = fn;
+    m->progress_ctx = ctx;
+}
+
 const struct st_error *dec_model_error(const struct dec_model *m)
 {
     return &m->error;

@@ -28,6 +28,10 @@ const struct st_error *dec_model_error(const struct dec_model *m);
 /* Makes the calls of the samples that the side-band has. ST_ENOMEM; ST_EBADFILE: a sample that is damaged. */
 int dec_model_samples(struct dec_model *m, struct st_error *err);
 
+/* dec_model_end tells how far it is with what waited. */
+typedef void dec_progress_fn(void *ctx, uint64_t done, uint64_t all);
+void dec_model_progress(struct dec_model *m, dec_progress_fn *fn, void *ctx);
+
 /* Every ring is decoded: builds what waited, closes stacks and gaps. ST_ENOMEM. */
 int dec_model_end(struct dec_model *m, struct st_error *err);
 

@@ -227,9 +227,12 @@ int model_build_runs(struct dec_model *m, struct st_error *err)
         readers[i].spool = &m->rings[i].events;
     if (m->runs.n)
         qsort(m->runs.at, m->runs.n, sizeof(m->runs.at[0]), by_time);
-    for (size_t i = 0; i < m->runs.n && !rc; i++)
+    for (size_t i = 0; i < m->runs.n && !rc; i++) {
+        if (m->progress)
+            m->progress(m->progress_ctx, i, m->runs.n);
         if (m->runs.at[i].n)
             rc = build_run(&m->runs.at[i], &readers[m->runs.at[i].ring], err);
+    }
     for (size_t i = 0; i < m->sb->rings.n; i++) {
         st_spool_close(&readers[i]);
         st_spool_clear(&m->rings[i].events);

@@ -106,6 +106,10 @@ struct dec_model {
 
     struct st_spill *spill; /* the caller's; NULL: all stays in memory */
 
+    dec_progress_fn *progress; /* NULL: nobody asks */
+
+    void *progress_ctx;
+
     uint64_t origin; /* perf ns of time 0 in the database */
 
     struct st_error error;

@@ -15,7 +15,9 @@ enum { MOST_WORKERS = 8, RECORD = sizeof(struct tdb_record) + 16 };
 struct bulk;
 
 /* Adds the entries of one tree. */
-typedef int fill_fn(const struct bulk *b, struct tdb_tree *tree, struct st_error *err);
+typedef int fill_fn(struct bulk *b, struct tdb_tree *tree, struct st_error *err);
+
+enum { TELL_CALLS = 1 << 20 /* from one word on the progress to the next */ };
 
 struct bulk {
     struct tdb_pages pages;
@@ -26,14 +28,40 @@ struct bulk {
 
     size_t sorts; /* entries at once */
 
+    const struct tdb_bulk_options *options;
+
+    pthread_mutex_t telling; /* of what follows */
+
+    uint64_t done, all; /* calls read */
+
     atomic_size_t next; /* job */
 };
+
+static void tell(struct bulk *b, uint64_t calls)
+{
+    pthread_mutex_lock(&b->telling);
+    b->done += calls;
+    if (b->options->progress)
+        b->options->progress(b->options->progress_ctx, b->done < b->all ? b->done : b->all, b->all);
+    pthread_mutex_unlock(&b->telling);
+}
+
+/* How many calls the trees take to be read, where each index is sorted at once. */
+static uint64_t all_reads(const struct bulk *b)
+{
+    uint64_t each = !!b->roots->call + !!b->roots->time + 3 * !!b->roots->parent + 2 * !!b->roots->symbol;
+    uint64_t all = 0;
+
+    for (size_t i = 0; i < b->threads->n; i++)
+        all += b->threads->at[i].n * (each + (b->roots->tile ? (uint64_t)b->threads->at[i].levels : 0));
+    return all;
+}
 
 /* Takes one call, the `index`th of its thread. 0 or st_code. */
 typedef int call_fn(void *ctx, const struct tdb_thread *t, size_t index, const struct tdb_call *c,
                     struct st_error *err);
 
-static inline int each_of(const struct tdb_thread *t, size_t from, call_fn *fn, void *ctx,
+static inline int each_of(struct bulk *b, const struct tdb_thread *t, size_t from, call_fn *fn, void *ctx,
                           struct st_error *err)
 {
     struct tdb_calls_reader r;
@@ -43,18 +71,21 @@ static inline int each_of(const struct tdb_thread *t, size_t from, call_fn *fn, 
     if (from >= t->n)
         return 0;
     rc = tdb_calls_open(&r, t->calls, from, err);
-    for (size_t i = from; !rc && (more = tdb_calls_next(&r, &c, err)) > 0; i++)
+    for (size_t i = from; !rc && (more = tdb_calls_next(&r, &c, err)) > 0; i++) {
         rc = fn(ctx, t, i, &c, err);
+        if (i % TELL_CALLS == TELL_CALLS - 1)
+            tell(b, TELL_CALLS);
+    }
     tdb_calls_close(&r);
     return rc ? rc : more;
 }
 
-static inline int each_call(const struct bulk *b, call_fn *fn, void *ctx, struct st_error *err)
+static inline int each_call(struct bulk *b, call_fn *fn, void *ctx, struct st_error *err)
 {
     int rc = 0;
 
     for (size_t i = 0; i < b->threads->n && !rc; i++)
-        rc = each_of(&b->threads->at[i], 0, fn, ctx, err);
+        rc = each_of(b, &b->threads->at[i], 0, fn, ctx, err);
     return rc;
 }
 
@@ -97,7 +128,7 @@ static int add_call(void *ctx, const struct tdb_thread *t, size_t i, const struc
     return add(ctx, t->before + (int64_t)i + 1, &r, err);
 }
 
-static int fill_calls(const struct bulk *b, struct tdb_tree *tree, struct st_error *err)
+static int fill_calls(struct bulk *b, struct tdb_tree *tree, struct st_error *err)
 {
     return each_call(b, add_call, tree, err);
 }
@@ -120,7 +151,7 @@ static int add_start(void *ctx, const struct tdb_thread *t, size_t i, const stru
 }
 
 /* The calls stand in the order of (thread, start) themselves: some of them tell where to look. */
-static int fill_times(const struct bulk *b, struct tdb_tree *tree, struct st_error *err)
+static int fill_times(struct bulk *b, struct tdb_tree *tree, struct st_error *err)
 {
     int rc = 0;
 
@@ -130,7 +161,7 @@ static int fill_times(const struct bulk *b, struct tdb_tree *tree, struct st_err
         if (t->n)
             rc = add_time(tree, t->id, INT64_MIN, t->before + 1, err);
         if (!rc)
-            rc = each_of(t, 0, add_start, tree, err);
+            rc = each_of(b, t, 0, add_start, tree, err);
         if (t->n && !rc)
             rc = add_time(tree, t->id, INT64_MAX, t->before + (int64_t)t->n + 1, err);
     }
@@ -217,7 +248,7 @@ static int sort_symbol(void *ctx, const struct tdb_thread *t, size_t i, const st
     return 0;
 }
 
-static int sort_symbols(const struct bulk *b, struct sort *s, size_t first, size_t n, struct st_error *err)
+static int sort_symbols(struct bulk *b, struct sort *s, size_t first, size_t n, struct st_error *err)
 {
     size_t entries = choose_keys(s, first, n, b->sorts);
     int rc = 0;
@@ -237,7 +268,7 @@ static int sort_symbols(const struct bulk *b, struct sort *s, size_t first, size
     return rc;
 }
 
-static int fill_symbols(const struct bulk *b, struct tdb_tree *tree, struct st_error *err)
+static int fill_symbols(struct bulk *b, struct tdb_tree *tree, struct st_error *err)
 {
     struct sort s = {.tree = tree};
     size_t n = 0;
@@ -291,7 +322,7 @@ static int sort_child(void *ctx, const struct tdb_thread *t, size_t i, const str
 }
 
 /* Those of calls from `first` on. `*end` is set to the one behind the last of them. */
-static int add_children(const struct bulk *b, const struct tdb_thread *t, size_t first, struct family *f,
+static int add_children(struct bulk *b, const struct tdb_thread *t, size_t first, struct family *f,
                         size_t *end, struct st_error *err)
 {
     size_t entries, left = t->n + 1 - first;
@@ -300,7 +331,7 @@ static int add_children(const struct bulk *b, const struct tdb_thread *t, size_t
     f->most = left < b->sorts ? left : b->sorts;
     f->first = first;
     memset(f->sort.at, 0, f->most * sizeof(*f->sort.at));
-    rc = each_of(t, first, count_child, f, err);
+    rc = each_of(b, t, first, count_child, f, err);
     if (rc)
         return rc;
     entries = choose_keys(&f->sort, 0, f->most, b->sorts);
@@ -312,7 +343,7 @@ static int add_children(const struct bulk *b, const struct tdb_thread *t, size_t
         if (!f->sort.ids)
             return st_nomem(err, "the index of callers");
     }
-    rc = each_of(t, first, sort_child, f, err);
+    rc = each_of(b, t, first, sort_child, f, err);
     if (!rc && f->sort.ids)
         rc = put_pairs(&f->sort, t->before + (int64_t)first, f->sort.tree, err);
     free(f->sort.ids);
@@ -326,7 +357,7 @@ static int add_outermost(void *ctx, const struct tdb_thread *t, size_t i, const 
     return c->span.parent ? 0 : add_pair(ctx, 0, t->before + (int64_t)i + 1, err);
 }
 
-static int fill_parents(const struct bulk *b, struct tdb_tree *tree, struct st_error *err)
+static int fill_parents(struct bulk *b, struct tdb_tree *tree, struct st_error *err)
 {
     struct family f = {.sort.tree = tree};
     size_t most = 0;
@@ -344,12 +375,13 @@ static int fill_parents(const struct bulk *b, struct tdb_tree *tree, struct st_e
     return rc;
 }
 
-static int fill_tiles(const struct bulk *b, struct tdb_tree *tree, struct st_error *err)
+static int fill_tiles(struct bulk *b, struct tdb_tree *tree, struct st_error *err)
 {
     int rc = 0;
 
     for (size_t i = 0; i < b->threads->n && !rc; i++)
-        rc = tdb_build_tiles(&b->threads->at[i], tree, err);
+        if (!(rc = tdb_build_tiles(&b->threads->at[i], tree, err)))
+            tell(b, b->threads->at[i].n * (uint64_t)b->threads->at[i].levels);
     return rc;
 }
 
@@ -437,14 +469,19 @@ static int run_jobs(struct bulk *b, unsigned n, struct st_error *err)
 }
 
 int tdb_write_bulk(int fd, const char *path, const struct tdb_roots *roots, const tdb_threads *threads,
-                   unsigned workers, size_t sorts, struct st_error *err)
+                   const struct tdb_bulk_options *options, struct st_error *err)
 {
-    struct bulk b = {.roots = roots, .threads = threads, .sorts = sorts};
+    struct bulk b = {.roots = roots,
+                     .threads = threads,
+                     .sorts = options->sorts,
+                     .options = options,
+                     .telling = PTHREAD_MUTEX_INITIALIZER};
     int rc = tdb_pages_open(&b.pages, fd, path, err);
 
     if (rc)
         return rc;
-    rc = run_jobs(&b, workers, err);
+    b.all = all_reads(&b);
+    rc = run_jobs(&b, options->workers, err);
     if (!rc)
         rc = tdb_pages_close(&b.pages, err);
     tdb_pages_free(&b.pages);

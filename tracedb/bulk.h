@@ -43,9 +43,19 @@ struct tdb_roots {
     uint32_t call, time, symbol, parent, tile;
 };
 
-/* Writes into the file that no connection has open; `sorts` as tdb_writer_sorts has it. ST_EFAIL, ST_ENOMEM.
- */
+/* As tdb_writer_threads, tdb_writer_sorts and tdb_writer_progress have them. */
+struct tdb_bulk_options {
+    unsigned workers;
+
+    size_t sorts;
+
+    tdb_progress_fn *progress; /* NULL: nobody asks */
+
+    void *progress_ctx;
+};
+
+/* Writes into the file that no connection has open. ST_EFAIL, ST_ENOMEM. */
 int tdb_write_bulk(int fd, const char *path, const struct tdb_roots *roots, const tdb_threads *threads,
-                   unsigned workers, size_t sorts, struct st_error *err);
+                   const struct tdb_bulk_options *options, struct st_error *err);
 
 #endif

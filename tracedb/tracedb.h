@@ -99,6 +99,10 @@ void tdb_writer_threads(struct tdb_writer *w, unsigned n);
  * For more it reads the calls several times. */
 void tdb_writer_sorts(struct tdb_writer *w, size_t entries);
 
+/* The commit tells how far it is: `done` of `all` of the reading of calls. One thread at a time calls it. */
+typedef void tdb_progress_fn(void *ctx, uint64_t done, uint64_t all);
+void tdb_writer_progress(struct tdb_writer *w, tdb_progress_fn *fn, void *ctx);
+
 /* The commit builds no index of `call`, no tiles and no `function_summary`: half of the bytes, for those
  * who read all of it. */
 void tdb_writer_bare(struct tdb_writer *w, bool bare);

@@ -37,9 +37,7 @@ struct tdb_writer {
 
     int64_t calls;
 
-    unsigned workers;
-
-    size_t sorts;
+    struct tdb_bulk_options bulk;
 
     bool bare;
 };
@@ -94,7 +92,7 @@ int tdb_writer_open(const char *path, struct tdb_writer **writer, struct st_erro
     if (!w)
         return st_nomem(err, "the database writer");
     w->file.fd = -1;
-    w->sorts = SORTS;
+    w->bulk.sorts = SORTS;
     rc = st_outfile_open(&w->file, path, err);
     if (!rc)
         rc = open_file(w, err);
@@ -183,12 +181,18 @@ int tdb_add_row(struct tdb_writer *w, const char *table, const struct tdb_value 
 
 void tdb_writer_threads(struct tdb_writer *w, unsigned n)
 {
-    w->workers = n;
+    w->bulk.workers = n;
 }
 
 void tdb_writer_sorts(struct tdb_writer *w, size_t entries)
 {
-    w->sorts = entries;
+    w->bulk.sorts = entries;
+}
+
+void tdb_writer_progress(struct tdb_writer *w, tdb_progress_fn *fn, void *ctx)
+{
+    w->bulk.progress = fn;
+    w->bulk.progress_ctx = ctx;
 }
 
 void tdb_writer_bare(struct tdb_writer *w, bool bare)
@@ -276,7 +280,7 @@ static int write_calls(struct tdb_writer *w, struct st_error *err)
     if (!rc)
         rc = close_db(w, err);
     if (!rc)
-        rc = tdb_write_bulk(w->file.fd, w->file.path, &roots, &w->threads, w->workers, w->sorts, err);
+        rc = tdb_write_bulk(w->file.fd, w->file.path, &roots, &w->threads, &w->bulk, err);
     return rc ? rc : open_file(w, err);
 }
 
