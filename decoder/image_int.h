@@ -61,8 +61,8 @@ struct dec_images {
     pthread_mutex_t lock;
 
     pthread_mutex_t symbols_lock;
-        /* of all that is made of symbols when one is first asked for */ /* while a piece of a file is read:
-                                                                            several threads ask for bytes */
+    /* of all that is made of symbols when one is first asked for */ /* while a piece of a file is read:
+                                                                        several threads ask for bytes */
 };
 
 /* What image_find() found. */
