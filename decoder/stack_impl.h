@@ -287,6 +287,10 @@ int stk_park(struct dec_stack *s, size_t from);
 /* If a parked stack goes on at `address`: puts its frames back. 1: done, 0: none, -1: no memory. */
 int stk_unpark(struct dec_stack *s, uint64_t address);
 
+/* The same for a stack that goes on behind any of its calls: what is called there has been given up, as Go
+ * does where a goroutine loses its turn in a call that would have grown its stack. */
+int stk_unpark_caller(struct dec_stack *s, uint64_t address);
+
 /* Parks the frames from index `from` on, which are one stack. 0 or -1. */
 int stk_park_frames(struct dec_stack *s, size_t from);
 

@@ -107,6 +107,25 @@ int stk_unpark(struct dec_stack *s, uint64_t address)
     return 0;
 }
 
+int stk_unpark_caller(struct dec_stack *s, uint64_t address)
+{
+    for (size_t i = 0; i < s->parked.n; i++) {
+        struct parked p = s->parked.at[i];
+        size_t n = p.n;
+        int rc;
+
+        while (n > 1 && p.frames[n - 1].ret != address)
+            n--;
+        if (n < 2)
+            continue;
+        rc = put_back(s, &p, n - 1);
+        drop(s, i);
+        s->counts.switches++;
+        return rc ? -1 : 1;
+    }
+    return 0;
+}
+
 int stk_unpark_function(struct dec_stack *s, size_t keep, const struct dec_function *function)
 {
     for (size_t i = s->parked.n; i-- > 0;) {

@@ -286,6 +286,8 @@ static int jump_far_off(struct dec_stack *s, const struct dec_event *e, const st
     if (i >= 0)
         return unwind_to(s, (size_t)i, true);
     done = stk_unpark(s, e->to);
+    if (!done && !unwinding(s))
+        done = stk_unpark_caller(s, e->to);
     if (done)
         return done < 0 ? -1 : 0;
     i = stk_find_function(s, s->frames.n - 1, function);

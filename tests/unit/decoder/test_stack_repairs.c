@@ -371,6 +371,38 @@ static void fiber_switched_by_jumps(void **state)
     assert_int_equal(script_counts().switches, 1);
 }
 
+/* A fiber goes on behind a call that it will never return from: a goroutine lost its turn in `c`, called to
+ * grow its stack, and begins `a` anew. */
+static void fiber_gives_up_a_call(void **state)
+{
+    (void)state;
+    assert_string_equal(script_run("0 enable - main\n"
+                                   "10 call main+16 swap\n"
+                                   "20 jmp swap+8 b indirect\n"
+                                   "30 call b+16 a\n"
+                                   "40 call a+16 c\n"
+                                   "50 call c+16 f\n"
+                                   "60 jmp f+8 main+21 indirect\n"
+                                   "70 call main+40 d\n"
+                                   "80 jmp d+8 a+21 indirect\n"
+                                   "84 jmp a+21 a\n"
+                                   "90 ret a+30 b+21\n"
+                                   "100 jmp b+40 main+45 indirect\n"
+                                   "110 jmp main+60 main",
+                                   NULL),
+                        "main 0+110 self 30 no-call no-return\n"
+                        "  swap 10+10 self 10\n"
+                        "  b 20+40 self 10 tail\n"
+                        "    a 30+30 self 10 no-return\n"
+                        "      c 40+20 self 10 no-return\n"
+                        "        f 50+10 self 10 no-return\n"
+                        "  d 70+30 self 10\n"
+                        "    b 80+20 self 10 no-call no-return\n"
+                        "      a 80+10 self 10 no-call\n");
+    assert_int_equal(script_counts().strays, 0);
+    assert_int_equal(script_counts().switches, 1);
+}
+
 /* A fiber is gone back to in order to throw there: `c` is jumped to on its stack, and the landing pad is in
  * its frame `b`. */
 static void exception_on_another_stack(void **state)
@@ -484,6 +516,7 @@ int main(void)
         cmocka_unit_test(begins_before_a_retpoline),
         cmocka_unit_test(coroutine_goes_on_where_it_was),
         cmocka_unit_test(fiber_switched_by_jumps),
+        cmocka_unit_test(fiber_gives_up_a_call),
         cmocka_unit_test(exception_on_another_stack),
         cmocka_unit_test(coroutines_among_themselves),
         cmocka_unit_test(unknown_stack_is_an_island),
