@@ -55,6 +55,7 @@ for name in bare whole one; do
     echo "db_${name}_memory $(most $name 3) kB at most vs $(($(sqlite3 "$scratch/whole.db" "SELECT value FROM meta WHERE key = 'trace_bytes'") / 1024)) kB of trace"
 done
 [ "${EXPORT:-yes}" = yes ] || exit 0
+ulimit -s unlimited # it takes a level of its own stack for each level of a call path, and these may be 100,000 deep
 if measure export perf "${ids[@]}" script -i "$data" -s "$exporter" "$scratch/export.db" branches calls; then
     echo "db_export $(least export 1) s vs nothing: perf's SQLite export," \
         "$(ratio "$(bytes export)" "$(sqlite3 "$scratch/export.db" 'SELECT count(*) FROM calls')") bytes a call"
