@@ -58,12 +58,12 @@ int st_spool_grow(struct st_spool *s, size_t most, struct st_error *err);
 static inline uint8_t *st_spool_room(struct st_spool *s, size_t most, struct st_spool_place *place,
                                      struct st_error *err)
 {
-    struct st_spool_chunk *c = s->chunks.at + s->chunks.n - 1;
+    struct st_spool_chunk *c = s->chunks.n ? &s->chunks.at[s->chunks.n - 1] : NULL;
 
-    if (!s->chunks.n || c->room - c->used < most) {
+    if (!c || c->room - c->used < most) {
         if (st_spool_grow(s, most, err))
             return NULL;
-        c = s->chunks.at + s->chunks.n - 1;
+        c = &s->chunks.at[s->chunks.n - 1];
     }
     *place = (struct st_spool_place){(uint32_t)s->chunks.n - 1, c->used};
     return c->data + c->used;
