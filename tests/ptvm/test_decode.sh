@@ -54,10 +54,21 @@ check_database() { # NAME
     esac
 }
 
+# What waits in a file, for lack of memory, comes out as it would else.
+check_spilled() { # NAME
+    decode "$1" --memory 1K -o "$work/spilled.db" >"$work/out"
+    for table in call offcpu gap symbol tile; do
+        cmp -s <(sqlite3 "$work/$1.db" "SELECT * FROM $table") <(sqlite3 "$work/spilled.db" "SELECT * FROM $table") ||
+            bad "$1, --memory 1K: another table $table"
+    done
+    [ "$(sqlite3 "$work/spilled.db" "SELECT count(*) > 50000 FROM call")" = 1 ] || bad "$1: too small to be of use here"
+}
+
 for listing in *.cr; do
     check_recording "${listing%.cr}" "$listing" calls
     check_database "${listing%.cr}"
 done
+check_spilled nest-50-all-cyc
 for listing in *.b; do
     check_recording "${listing%.b}" "$listing" branches
 done
