@@ -18,6 +18,8 @@ static int end_now(struct arm *arm)
 /* Once the recording is over a signal ends the waiting for the jobs. */
 static int drop_jobs(struct arm *arm)
 {
+    if (arm->jobs && rec_jobs_busy(arm->jobs))
+        st_log_info("ended by another signal: the snapshot stays, what was to be done with it is given up");
     rec_jobs_close(arm->jobs);
     arm->jobs = NULL;
     return 0;
@@ -202,6 +204,8 @@ int arm_run(struct arm *arm, struct st_error *err)
         rc = rec_loop_turn(arm->loop, err);
     ending = arm->armed && !arm->ended_by_signal && end_with_snapshot(arm);
     arm_detach(arm);
+    if (arm->last_reason == ARM_INTERRUPT)
+        rec_signals_forget(SIGINT); /* timeout(1) sends it to the process, and once more to its group */
     /* The target is free again; what was written is still decoded, also after an error. */
     go_on = !arm->jobs || !rec_jobs_go(arm->jobs, &late);
     close_triggers(arm);

@@ -34,6 +34,17 @@ int rec_signals_read(int fd)
     return read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
 }
 
+void rec_signals_forget(int signal)
+{
+    const struct timespec no_wait = {0};
+    sigset_t only;
+
+    sigemptyset(&only);
+    sigaddset(&only, signal);
+    while (sigtimedwait(&only, NULL, &no_wait) == signal)
+        ;
+}
+
 void rec_signals_restore(void)
 {
     if (!opened)

@@ -71,6 +71,17 @@ is "exit status" 0 $status
 [ $((SECONDS - begin)) -lt 10 ] || fail "it waited for the action"
 alive "$target" || fail "the target did not survive"
 
+run "a second Ctrl-C while the snapshot is being written is the first one: timeout sends two"
+arm -o both-signals -p "$target"
+strace -qq -p "$arm" -o strace.out -e trace=fsync -e inject=fsync:delay_enter=1000000 &
+wait_for "strace" grep -q '^TracerPid:.*[1-9]' "/proc/$arm/status"
+kill -INT "$arm"
+wait_for "the writing" grep -q 'snapshot on Ctrl-C' err
+kill -INT "$arm"
+wait_arm
+is "exit status" 0 $status
+has "result" '^wrote both-signals\.1\.data, both-signals\.1\.db' out
+
 run "the target is let go before the decoding"
 arm --no-decode -o free -p "$target" --then "grep TracerPid /proc/$target/status >tracer"
 kill -INT "$arm"
