@@ -262,35 +262,29 @@ static struct dec_inline_run *add(struct dec_inline_tree *tree, const struct dec
 
 /* Whether all of the run is of one node, so that nothing need be counted. */
 static bool is_plain(const struct dec_inline_tree *tree, uint64_t start, uint64_t end, uint32_t before,
-                     struct dec_inline_piece *piece)
+                     uint32_t *node)
 {
-    size_t low = 0, high = tree->nspans;
+    const struct dec_inline_span *span = dec_inline_span_from(tree, start);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (tree->spans[middle].end <= start)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *piece = (struct dec_inline_piece){0, DEC_NO_INLINE};
-    if (low == tree->nspans || tree->spans[low].start >= end)
+    *node = DEC_NO_INLINE;
+    if (!span || span->start >= end)
         return true;
-    piece->node = tree->spans[low].node;
-    return tree->spans[low].start <= start && tree->spans[low].end >= end &&
-           (before == DEC_NO_INLINE || before == piece->node);
+    *node = span->node;
+    return span->start <= start && span->end >= end && (before == DEC_NO_INLINE || before == span->node);
 }
 
 int dec_inline_pieces_of(struct dec_inline_tree *tree, uint64_t start, uint64_t end, uint32_t before,
                          dec_inline_length_fn *length, void *ctx, struct dec_inline_pieces *pieces)
 {
-    static struct dec_inline_piece plain;
     const struct dec_inline_run probe = {.key = {start, end, before}};
     struct dec_inline_run *run = NULL;
+    uint32_t node;
 
-    if (is_plain(tree, start, end, before, &plain)) {
-        *pieces = (struct dec_inline_pieces){&plain, 1, 0};
+    if (is_plain(tree, start, end, before, &node)) {
+        pieces->plain = (struct dec_inline_piece){0, node};
+        pieces->at = &pieces->plain;
+        pieces->n = 1;
+        pieces->instructions = 0;
         return 0;
     }
     HASH_FIND(hh, tree->runs, &probe.key, sizeof(probe.key), run);
@@ -298,6 +292,8 @@ int dec_inline_pieces_of(struct dec_inline_tree *tree, uint64_t start, uint64_t 
         run = add(tree, &probe, length, ctx);
     if (!run)
         return -1;
-    *pieces = (struct dec_inline_pieces){run->pieces, run->n, run->instructions};
+    pieces->at = run->pieces;
+    pieces->n = run->n;
+    pieces->instructions = run->instructions;
     return 0;
 }

@@ -23,6 +23,8 @@ struct dec_inline_pieces {
     uint32_t n;
 
     uint32_t instructions; /* of the run; 0: not counted, as there is one piece */
+
+    struct dec_inline_piece plain; /* that one piece; not for users */
 };
 
 /* The length of an instruction of the image; 0: not known. */
@@ -30,7 +32,7 @@ typedef unsigned dec_inline_length_fn(void *ctx, uint64_t address);
 
 /* Of the run over the instructions of [start, end). before: what the instruction before the run was of, where
  * the run goes on behind a call that returned (DEC_NO_INLINE: it does not, or of the function itself). The
- * pieces live until the next call, or as long as the tree. 0 or -1 (no memory). */
+ * pieces live as long as both `pieces` and the tree. 0 or -1 (no memory). */
 int dec_inline_pieces_of(struct dec_inline_tree *tree, uint64_t start, uint64_t end, uint32_t before,
                          dec_inline_length_fn *length, void *ctx, struct dec_inline_pieces *pieces);
 

@@ -162,7 +162,7 @@ void dec_inline_tree_free(struct dec_inline_tree *tree)
     free(tree);
 }
 
-uint32_t dec_inline_at(const struct dec_inline_tree *tree, uint64_t address)
+const struct dec_inline_span *dec_inline_span_from(const struct dec_inline_tree *tree, uint64_t address)
 {
     size_t low = 0, high = tree->nspans;
 
@@ -174,7 +174,14 @@ uint32_t dec_inline_at(const struct dec_inline_tree *tree, uint64_t address)
         else
             high = middle;
     }
-    return low < tree->nspans && tree->spans[low].start <= address ? tree->spans[low].node : DEC_NO_INLINE;
+    return low < tree->nspans ? &tree->spans[low] : NULL;
+}
+
+uint32_t dec_inline_at(const struct dec_inline_tree *tree, uint64_t address)
+{
+    const struct dec_inline_span *span = dec_inline_span_from(tree, address);
+
+    return span && span->start <= address ? span->node : DEC_NO_INLINE;
 }
 
 /* ------------------------------------------------------------------ */
@@ -321,8 +328,7 @@ static struct dec_inline_tree *ask(struct dec_inlines *in, struct dec_image *ima
         end_child(in);
     } else if (!a->has_dwarf) {
         image_file_of(image)->no_lines = true;
-        if (st_vec_push(&in->without, image))
-            whole = false; /* it is not told of, then */
+        (void)st_vec_push(&in->without, image); /* no memory: it is not told of, then */
     }
     if (tree)
         tree = keep(in, image, a, tree);

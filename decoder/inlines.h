@@ -61,6 +61,9 @@ void dec_inlines_close(struct dec_inlines *inlines);
 struct dec_inline_tree *dec_inlines_tree(struct dec_inlines *inlines, struct dec_image *image,
                                          uint64_t address);
 
+/* The span that holds an address, or the first one behind it; NULL: none. */
+const struct dec_inline_span *dec_inline_span_from(const struct dec_inline_tree *tree, uint64_t address);
+
 /* The innermost node whose code an address is; DEC_NO_INLINE: none. */
 uint32_t dec_inline_at(const struct dec_inline_tree *tree, uint64_t address);
 
