@@ -44,7 +44,7 @@ int st_spill_new(const char *beside, size_t budget, struct st_spill **spill, str
     struct st_spill *s = calloc(1, sizeof(*s));
 
     if (!s)
-        return st_nomem(err, "the calls");
+        return st_nomem(err, "what waits for its place in the database");
     if (strlen(beside) >= sizeof(s->folder)) {
         free(s);
         return st_fail(err, ST_EUSAGE, "the name '%.200s...' is too long", beside);
@@ -84,7 +84,11 @@ static int failed(const struct st_spill *s, const char *what, struct st_error *e
     bool full = errno == ENOSPC || errno == EDQUOT;
     int rc = st_fail_errno(err, ST_EFAIL, "cannot %s a temporary file in '%s'", what, s->folder);
 
-    return full ? st_hint(err, "a trace of this size needs room there, beside the database") : rc;
+    if (!full)
+        return rc;
+    return st_hint(err,
+                   "what memory has no room for goes there: free some space, write the database elsewhere "
+                   "(-o), or let 'stalltrap decode' have more memory (--memory)");
 }
 
 /* File systems that know no O_TMPFILE get a name for a moment. */
@@ -209,7 +213,7 @@ int st_spool_grow(struct st_spool *s, size_t most, struct st_error *err)
     if (next.data)
         account(s->spill, 0, next.room);
     free(next.data);
-    return st_nomem(err, "the calls");
+    return st_nomem(err, "what waits for its place in the database");
 }
 
 void st_spool_clear(struct st_spool *s)
@@ -240,7 +244,7 @@ static int load(struct st_spool_reader *r, const struct st_spool_chunk *c, struc
         r->room = 0;
         r->buffer = malloc(MOST_ROOM + ST_SPOOL_SLACK);
         if (!r->buffer)
-            return st_nomem(err, "the calls");
+            return st_nomem(err, "what waits for its place in the database");
         r->room = MOST_ROOM;
     }
     r->loaded = 0;
