@@ -18,8 +18,11 @@ static int end_now(struct arm *arm)
 /* Once the recording is over a signal ends the waiting for the jobs. */
 static int drop_jobs(struct arm *arm)
 {
-    if (arm->jobs && rec_jobs_busy(arm->jobs))
-        st_log_info("ended by another signal: the snapshot stays, what was to be done with it is given up");
+    if (arm->jobs && rec_jobs_busy(arm->jobs)) {
+        st_log_info("ended by another signal: what was still to be done is given up");
+        if (arm->last_data)
+            st_log_info("the snapshot stays: 'stalltrap decode %s' makes its database", arm->last_data);
+    }
     rec_jobs_close(arm->jobs);
     arm->jobs = NULL;
     return 0;
