@@ -141,3 +141,18 @@ const struct st_stall_record *spans_wait_ongoing(struct watch *w, pid_t tid)
         watch_collect(w, w->records.n + 1, 20);
     return watch_first(w, tid, ST_STALL_ONGOING | ST_STALL_FIRED, 0);
 }
+
+void spans_wait_completion(struct watch *w, pid_t tid)
+{
+    for (int i = 0; i < 500 && !watch_count(w, tid, ST_STALL_COMPLETION, 0); i++)
+        watch_collect(w, w->records.n + 1, 20);
+}
+
+const struct st_stall_record *spans_hang(struct workload *work, workload_fn *fn, struct watch *w,
+                                         const char *trigger)
+{
+    workload_fork(work, fn);
+    watch_start(w, trigger, &work->pid, 1, NULL, NULL);
+    workload_go(work);
+    return spans_wait_ongoing(w, work->pid);
+}

@@ -30,4 +30,11 @@ const char *spans_attribute(const struct st_stall_record *r, const char *key);
 /* Fires as ongoing: the stall that the workload is in right now, of its first thread. */
 const struct st_stall_record *spans_wait_ongoing(struct watch *w, pid_t tid);
 
+/* Until the completion of an ongoing one of the thread's has come, or for ten seconds. */
+void spans_wait_completion(struct watch *w, pid_t tid);
+
+/* Forks a workload that comes to hang, watches it by `trigger` and waits for the ongoing stall. */
+const struct st_stall_record *spans_hang(struct workload *work, workload_fn *fn, struct watch *w,
+                                         const char *trigger);
+
 #endif

@@ -104,15 +104,11 @@ static void test_loop_that_does_not_come_back(void **state)
     (void)state;
     NEEDS_BPF();
     assert_int_equal(pipe(ends), 0);
-    workload_fork(&work, never_back);
-    watch_start(&w, "busy>20ms", &work.pid, 1, NULL, NULL);
-    workload_go(&work);
-    r = spans_wait_ongoing(&w, work.pid);
+    r = spans_hang(&work, never_back, &w, "busy>20ms");
     assert_int_equal(r->syscall, SYS_read);
     assert_true(told_has_frame(r->kstack, r->kstack_n, "vfs_read"));
     assert_int_equal(write(ends[1], "x", 1), 1);
-    for (int i = 0; i < 500 && !watch_count(&w, work.pid, ST_STALL_COMPLETION, 0); i++)
-        watch_collect(&w, w.records.n + 1, 20);
+    spans_wait_completion(&w, work.pid);
     r = watch_first(&w, work.pid, ST_STALL_COMPLETION, ST_STALL_FIRED);
     assert_int_equal(r->syscall, SYS_read);
     assert_true(strtoull(spans_attribute(r, "syscall_ns"), NULL, 10) > 20 * MS);
@@ -142,14 +138,10 @@ static void test_thread_that_ends(void **state)
     (void)state;
     NEEDS_BPF();
     assert_int_equal(pipe(ends), 0);
-    workload_fork(&work, ends_away);
-    watch_start(&w, "busy>20ms", &work.pid, 1, NULL, NULL);
-    workload_go(&work);
-    r = spans_wait_ongoing(&w, work.pid);
+    r = spans_hang(&work, ends_away, &w, "busy>20ms");
     assert_int_equal(write(ends[1], "x", 1), 1);
     workload_wait(&work);
-    for (int i = 0; i < 500 && !watch_count(&w, work.pid, ST_STALL_COMPLETION, 0); i++)
-        watch_collect(&w, w.records.n + 1, 20);
+    spans_wait_completion(&w, work.pid);
     r = watch_first(&w, work.pid, ST_STALL_COMPLETION, ST_STALL_FIRED);
     assert_int_equal(r->syscall, SYS_read);
     assert_true(r->measured_ns >= 60 * MS && r->end_ktime == r->start_ktime + r->measured_ns);
@@ -277,17 +269,13 @@ static void test_heartbeat_that_stops(void **state)
 
     (void)state;
     NEEDS_BPF();
-    workload_fork(&work, beat_and_stop);
-    watch_start(&w, "quiet:st_test_heartbeat>100ms", &work.pid, 1, NULL, NULL);
-    workload_go(&work);
-    r = spans_wait_ongoing(&w, work.pid);
+    r = spans_hang(&work, beat_and_stop, &w, "quiet:st_test_heartbeat>100ms");
     assert_int_equal(work.shared->note[0], 1);
     assert_true(r->measured_ns >= 140 * MS);
     told_describe(&w, r, text, sizeof(text));
     assert_non_null(strstr(text, "did the event last: none for "));
     assert_true(told_has_frame(r->kstack, r->kstack_n, "schedule_hrtimeout_range") || r->kstack_n > 3);
-    for (int i = 0; i < 500 && !watch_count(&w, work.pid, ST_STALL_COMPLETION, 0); i++)
-        watch_collect(&w, w.records.n + 1, 20);
+    spans_wait_completion(&w, work.pid);
     assert_int_equal(watch_count(&w, work.pid, ST_STALL_COMPLETION, ST_STALL_FIRED), 1);
     assert_int_equal(watch_count(&w, work.pid, ST_STALL_FIRED, 0), 1);
     watch_stop(&w);

@@ -173,15 +173,11 @@ static void test_hang(void **state)
 
     (void)state;
     NEEDS_BPF();
-    workload_fork(&work, call_long);
-    watch_start(&w, "func:st_test_slow>20ms", &work.pid, 1, NULL, NULL);
-    workload_go(&work);
-    r = spans_wait_ongoing(&w, work.pid);
+    r = spans_hang(&work, call_long, &w, "func:st_test_slow>20ms");
     assert_true(r->measured_ns >= 60 * MS);
     assert_int_equal(r->end_ktime, 0);
     assert_string_equal(spans_attribute(r, "arg0"), "401");
-    for (int i = 0; i < 500 && !watch_count(&w, work.pid, ST_STALL_COMPLETION, 0); i++)
-        watch_collect(&w, w.records.n + 1, 20);
+    spans_wait_completion(&w, work.pid);
     assert_int_equal(watch_count(&w, work.pid, ST_STALL_COMPLETION, ST_STALL_FIRED), 1);
     assert_int_equal(watch_count(&w, work.pid, ST_STALL_FIRED, 0), 1);
     watch_stop(&w);

@@ -149,16 +149,12 @@ static void test_never_read(void **state)
 
     (void)state;
     NEEDS_BPF();
-    workload_fork(&work, never_read);
-    watch_start(&w, "socket>20ms,side=unread", &work.pid, 1, NULL, NULL);
-    workload_go(&work);
-    r = spans_wait_ongoing(&w, work.pid);
+    r = spans_hang(&work, never_read, &w, "socket>20ms,side=unread");
     assert_true(r->measured_ns >= 60 * MS);
     assert_string_equal(spans_attribute(r, "bytes"), "42");
     assert_true(r->kstack_n > 0); /* where the thread is instead */
     work.shared->note[1] = 1;
-    for (int i = 0; i < 500 && !watch_count(&w, work.pid, ST_STALL_COMPLETION, 0); i++)
-        watch_collect(&w, w.records.n + 1, 20);
+    spans_wait_completion(&w, work.pid);
     assert_int_equal(watch_count(&w, work.pid, ST_STALL_COMPLETION, ST_STALL_FIRED), 1);
     assert_int_equal(watch_count(&w, work.pid, ST_STALL_FIRED, 0), 1);
     watch_stop(&w);
@@ -287,16 +283,12 @@ static void test_never_sent(void **state)
 
     (void)state;
     NEEDS_BPF();
-    workload_fork(&work, fill_the_window);
-    watch_start(&w, "socket>20ms,side=unsent", &work.pid, 1, NULL, NULL);
-    workload_go(&work);
-    r = spans_wait_ongoing(&w, work.pid);
+    r = spans_hang(&work, fill_the_window, &w, "socket>20ms,side=unsent");
     assert_string_equal(spans_attribute(r, "side"), "unsent");
     assert_string_equal(spans_attribute(r, "held_by"), "window");
     assert_true(atol(spans_attribute(r, "bytes")) > 0);
     work.shared->note[1] = 1;
-    for (int i = 0; i < 500 && !watch_count(&w, work.pid, ST_STALL_COMPLETION, 0); i++)
-        watch_collect(&w, w.records.n + 1, 20);
+    spans_wait_completion(&w, work.pid);
     assert_int_equal(watch_count(&w, work.pid, ST_STALL_COMPLETION, ST_STALL_FIRED), 1);
     watch_stop(&w);
     workload_wait(&work);

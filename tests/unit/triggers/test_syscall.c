@@ -266,18 +266,14 @@ static void test_hang(void **state)
     (void)state;
     NEEDS_BPF();
     assert_int_equal(pipe(ends), 0);
-    workload_fork(&work, read_for_ever);
-    watch_start(&w, "syscall:read>20ms", &work.pid, 1, NULL, NULL);
-    workload_go(&work);
-    r = spans_wait_ongoing(&w, work.pid);
+    r = spans_hang(&work, read_for_ever, &w, "syscall:read>20ms");
     assert_true(r->measured_ns >= 60 * MS);
     assert_int_equal(r->end_ktime, 0);
     assert_int_equal(r->syscall_args[0], ends[0]);
     assert_true(told_has_frame(r->kstack, r->kstack_n, "vfs_read"));
     assert_true(told_has_address_in(r->ustack, r->ustack_n, (void *)read_for_ever, 128));
     assert_int_equal(write(ends[1], "x", 1), 1);
-    for (int i = 0; i < 500 && !watch_count(&w, work.pid, ST_STALL_COMPLETION, 0); i++)
-        watch_collect(&w, w.records.n + 1, 20);
+    spans_wait_completion(&w, work.pid);
     assert_int_equal(watch_count(&w, work.pid, ST_STALL_COMPLETION, ST_STALL_FIRED), 1);
     assert_int_equal(watch_count(&w, work.pid, ST_STALL_FIRED, 0), 1);
     watch_stop(&w);
