@@ -8,7 +8,8 @@
 #define PLACES_BITS 10
 #define STACK_BITS  14 /* a kernel stack is no smaller, and aligned so: registers differ above these bits */
 
-/* By place, the slot of the thread that was seen there last: thread.regs tells whether it is right. */
+/* By place, the slot of the thread that was seen there last plus 1: thread.regs tells whether it is right. 0:
+ * none was; the state of a thread that is none of theirs stays out of the caches of other CPUs. */
 st_u32 caller_slots[1 << PLACES_BITS];
 
 /* By place, the registers of a thread that is not watched, plus how many had been adopted when that was so.
@@ -42,7 +43,7 @@ static __noinline struct thread *find_caller(st_u64 regs)
 
     if (t) {
         t->regs = regs;
-        caller_slots[place] = t->slot;
+        caller_slots[place] = t->slot + 1;
     } else if (!late_tasks) {
         strangers[place] = stranger;
     }
@@ -54,7 +55,7 @@ static __always_inline struct thread *caller(const struct pt_regs *regs)
 {
     st_u64 key = number_of(regs);
     st_u32 place = place_of(key);
-    struct thread *t = thread_at(caller_slots[place]);
+    struct thread *t = thread_at(caller_slots[place] - 1);
 
     if (t && t->regs == key)
         return t;

@@ -71,24 +71,20 @@ struct offcpu_config {
 #define HIST_BUCKETS (64 * HIST_STEPS)
 
 struct hist {
-    st_u64 bucket[HIST_BUCKETS];
-
     st_u64 sum;
 
     st_u64 worst;
+
+    st_u64 bucket[HIST_BUCKETS];
 };
 
-/* The same of one thread, while threads are told apart. */
+/* That of one thread, while threads are told apart. */
 struct thread_hist {
-    st_u32 bucket[HIST_BUCKETS];
-
-    st_u64 sum;
-
-    st_u64 worst;
+    st_u32 tid;
 
     char comm[16]; /* as it was first seen */
 
-    st_u32 tid;
+    struct hist hist;
 };
 
 #define HIST_FIRST   256  /* threads whose histograms are found at once */

@@ -60,8 +60,8 @@ st_u32 late_tasks;   /* so many are in `late` */
 st_u64 lost_threads; /* could not be watched: no slot, no memory */
 st_u32 adoptions;    /* so often a task began to be watched, or was put into `late` */
 
-/* By process id modulo SLOT_HINTS, the slot that was found last: saves the look-up in the task storage, which
- * costs as much as all else. struct thread tells whether it is right. */
+/* By process id modulo SLOT_HINTS, the slot that was found last plus 1, or 0: saves the look-up in the task
+ * storage, which costs as much as all else. struct thread tells whether it is right. */
 st_u32 slot_hints[SLOT_HINTS];
 
 /* The thread's slot gets its first values / is given up. Process context; `t` is otherwise unused. */
@@ -191,7 +191,7 @@ static __noinline struct thread *find_thread(struct task_struct *task)
     t = thread_at(slot);
     if (!t || t->task != (st_u64)task)
         return NULL;
-    slot_hints[pid % SLOT_HINTS] = slot;
+    slot_hints[pid % SLOT_HINTS] = slot + 1;
     return t;
 }
 
@@ -203,7 +203,7 @@ static __always_inline struct thread *thread_of(struct task_struct *task)
 
     if (!pid || !maybe_followed(task))
         return NULL;
-    t = thread_at(slot_hints[pid % SLOT_HINTS]);
+    t = thread_at(slot_hints[pid % SLOT_HINTS] - 1);
     return t && t->task == (st_u64)task ? t : find_thread(task);
 }
 

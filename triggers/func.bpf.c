@@ -32,10 +32,8 @@ static __always_inline int enter_at(struct pt_regs *ctx)
 /* The end of the thread's call counts, if it is one that counts. */
 static __always_inline void leave(void *ctx, struct thread *t, st_u64 ktime, st_u64 ret)
 {
-    struct span_end end = {.ktime = ktime, .ret = ret};
-
     if (call_passes(&span.filter, t->args, true, ret))
-        span_end_at(ctx, t, t->slot, &end);
+        span_end_at(ctx, t, t->slot, ktime, ret);
     else
         span_drop(t, t->slot);
 }

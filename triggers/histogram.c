@@ -6,6 +6,15 @@
 
 #define BAR 34
 
+void trg_hist_add(struct hist *sum, const struct hist *one)
+{
+    for (size_t i = 0; i < HIST_BUCKETS; i++)
+        sum->bucket[i] += one->bucket[i];
+    sum->sum += one->sum;
+    if (one->worst > sum->worst)
+        sum->worst = one->worst;
+}
+
 uint64_t trg_hist_count(const struct hist *h)
 {
     uint64_t n = 0;

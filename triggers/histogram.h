@@ -8,6 +8,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* Adds the values of `one` to those of `sum`. */
+void trg_hist_add(struct hist *sum, const struct hist *one);
+
 /* How many values were measured. */
 uint64_t trg_hist_count(const struct hist *h);
 

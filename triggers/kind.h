@@ -54,7 +54,7 @@ struct trg_open {
 };
 
 /* Receives a thread's histogram; not 0 ends the walk with that. */
-typedef int trg_thread_fn(void *ctx, uint32_t tid, const struct thread_hist *hist, struct st_error *err);
+typedef int trg_thread_fn(void *ctx, const struct thread_hist *thread, struct st_error *err);
 
 struct trg_kind {
     const char *name;

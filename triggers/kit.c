@@ -1,6 +1,7 @@
 /* The BPF objects of all kinds: loaded, told whom to follow, attached, read. */
 #include "triggers/kit.h"
 #include "base/log.h"
+#include "triggers/histogram.h"
 #include "triggers/places.h"
 #include "triggers/privilege.h"
 #include "triggers/ustack.h"
@@ -349,13 +350,11 @@ void trg_kit_hold(struct trg_state *s, uint64_t until_ns)
     __atomic_store_n(s->vars.hold_until_ktime, until_ns, __ATOMIC_RELAXED);
 }
 
-static void add_hist(struct hist *sum, const struct hist *one)
+static int add_thread(void *ctx, const struct thread_hist *thread, struct st_error *err)
 {
-    for (size_t i = 0; i < HIST_BUCKETS; i++)
-        sum->bucket[i] += one->bucket[i];
-    sum->sum += one->sum;
-    if (one->worst > sum->worst)
-        sum->worst = one->worst;
+    (void)err;
+    trg_hist_add(ctx, &thread->hist);
+    return 0;
 }
 
 int trg_kit_histogram(struct trg_state *s, struct hist *sum, struct st_error *err)
@@ -369,9 +368,10 @@ int trg_kit_histogram(struct trg_state *s, struct hist *sum, struct st_error *er
     rc = bpf_map__lookup_elem(s->vars.hist, &zero, sizeof(zero), each, (size_t)cpus * sizeof(*each), 0);
     memset(sum, 0, sizeof(*sum));
     for (int i = 0; !rc && i < cpus; i++)
-        add_hist(sum, &each[i]);
+        trg_hist_add(sum, &each[i]);
     free(each);
-    return rc ? trg_bpf_failed(rc, "cannot read the histogram", err) : 0;
+    return rc ? trg_bpf_failed(rc, "cannot read the histogram", err)
+              : trg_kit_threads(s, add_thread, sum, err);
 }
 
 int trg_kit_threads(struct trg_state *s, trg_thread_fn *fn, void *ctx, struct st_error *err)
@@ -382,12 +382,14 @@ int trg_kit_threads(struct trg_state *s, trg_thread_fn *fn, void *ctx, struct st
 
     for (uint32_t i = 0; !rc && i < bpf_map__max_entries(s->vars.first_hists); i++)
         if (!bpf_map__lookup_elem(s->vars.first_hists, &i, sizeof(i), &h, sizeof(h), 0) && h.tid)
-            rc = fn(ctx, h.tid, &h, err);
+            rc = fn(ctx, &h, err);
     while (!rc && !bpf_map__get_next_key(s->vars.thread_hists, last, &key, sizeof(key))) {
         tid = key;
         last = &tid;
-        if (!bpf_map__lookup_elem(s->vars.thread_hists, &tid, sizeof(tid), &h, sizeof(h), 0))
-            rc = fn(ctx, tid, &h, err);
+        if (bpf_map__lookup_elem(s->vars.thread_hists, &tid, sizeof(tid), &h, sizeof(h), 0))
+            continue;
+        h.tid = tid;
+        rc = fn(ctx, &h, err);
     }
     return rc;
 }

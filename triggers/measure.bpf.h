@@ -1,9 +1,11 @@
-/* The histogram of what was measured. Behind follow.bpf.h; struct thread has the fields `task` and `hist`. */
+/* The histograms of what was measured. Behind follow.bpf.h; struct thread has the fields `task` and `hist`.
+ */
 #ifndef ST_TRIGGERS_MEASURE_BPF_H
 #define ST_TRIGGERS_MEASURE_BPF_H
 
 #include "triggers/follow.bpf.h"
 
+/* Of all that no thread's histogram has. */
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
     __uint(max_entries, 1);
@@ -11,17 +13,19 @@ struct {
     __type(value, struct hist);
 } hist SEC(".maps");
 
+/* The last bits by a list of the powers of 0 to 15: with a branch a bit the processor would guess wrong half
+ * of the time. */
 static __always_inline st_u32 log2_of(st_u64 v)
 {
     st_u32 n = 0;
 
 #pragma unroll
-    for (st_u32 step = 32; step; step /= 2)
+    for (st_u32 step = 32; step >= 4; step /= 2)
         if (v >> step) {
             v >>= step;
             n += step;
         }
-    return n;
+    return n + (0x3333333322221110ull >> v * 4 & 3);
 }
 
 static __always_inline st_u32 bucket_of(st_u64 took)
@@ -45,7 +49,7 @@ static __always_inline st_u32 bucket_of(st_u64 took)
 const volatile st_u32 by_thread; /* threads are told apart too */
 
 st_u32 first_hists_used;
-st_u64 lost_hists; /* values of threads that were too many */
+st_u64 lost_hists; /* values of threads that were too many: in `hist` */
 
 /* Of the threads that are measured first, for as long as they live: found by number. */
 struct {
@@ -125,34 +129,34 @@ static __noinline struct thread_hist *other_hist(struct thread *t)
     return h;
 }
 
-static __always_inline void measure_thread(st_u64 took, st_u32 bucket, struct thread *t)
+static __always_inline void add_value(struct hist *h, st_u64 took)
 {
-    struct thread_hist *h = first_hist(t);
-
-    if (!h)
-        h = other_hist(t);
-    if (!h)
-        return;
-    h->bucket[bounded(bucket)]++;
+    h->bucket[bounded(bucket_of(took))]++;
     h->sum += took;
     if (took > h->worst)
         h->worst = took;
 }
 
-/* `t`: the thread it is of, or NULL; its `task` is 0 where it is none. */
+/* `t`: the thread it is of, or NULL; its `task` is 0 where it is none. One histogram gets the value: this
+ * runs at every system call, and what it touches has been put out of the cache by then. */
 static __always_inline void measure(st_u64 took, struct thread *t)
 {
-    st_u32 zero = 0, bucket = bucket_of(took);
-    struct hist *h = bpf_map_lookup_elem(&hist, &zero);
+    struct thread_hist *own = NULL;
+    struct hist *h;
+    st_u32 zero = 0;
 
-    if (!h)
+    if (by_thread && t && t->task) {
+        own = first_hist(t);
+        if (!own)
+            own = other_hist(t);
+    }
+    if (own) {
+        add_value(&own->hist, took);
         return;
-    h->bucket[bounded(bucket)]++;
-    h->sum += took;
-    if (took > h->worst)
-        h->worst = took;
-    if (by_thread && t && t->task)
-        measure_thread(took, bucket, t);
+    }
+    h = bpf_map_lookup_elem(&hist, &zero);
+    if (h)
+        add_value(h, took);
 }
 
 #endif

@@ -87,7 +87,7 @@ static __always_inline void leaves(void *ctx, struct thread *t, struct task_stru
         struct span_end end = {.ktime = bpf_ktime_get_ns() - (clock - prev->sched_info.last_arrival),
                                .task = prev};
 
-        span_end_at(ctx, t, t->slot, &end);
+        span_end_of(ctx, t, &end);
     }
     t->mark = kind_of(preempt, state);
     if (t->mark != OFFCPU_PREEMPTED)
@@ -114,7 +114,7 @@ int BPF_PROG(runq_switch, bool preempt, struct task_struct *prev, struct task_st
         return 0;
     end.ktime = bpf_ktime_get_ns();
     end.ret = clock;
-    span_end_at(ctx, t, t->slot, &end);
+    span_end_of(ctx, t, &end);
     return 0;
 }
 

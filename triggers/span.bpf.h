@@ -16,15 +16,14 @@
 #define LOOPS           (1 << 20)
 
 struct thread {
+    st_u64 seq; /* of the record that told it as ongoing */
+
+    /* What every span needs, in a cache line where maps begin 56 bytes behind one (struct bpf_array). */
     st_u64 start; /* ktime without the lowest bit; 0: nothing goes on */
 
     st_u64 task; /* kernel address; 0: the slot is free */
 
     st_u64 regs; /* tells where its user registers are in a system call; 0: not known */
-
-    st_u64 seq; /* of the record that told it as ongoing */
-
-    st_u64 args[6];
 
     st_u64 mark; /* a kind's own */
 
@@ -35,6 +34,9 @@ struct thread {
     st_u32 slot; /* its own number */
 
     st_u32 hist; /* where its histogram is: measure.bpf.h */
+
+    /* What filters, stalls and cgroups need. */
+    st_u64 args[6];
 
     st_u64 css; /* FOLLOW_CGROUP: the css_set that was looked at last, and what was found */
 
@@ -80,7 +82,7 @@ struct span_end {
 
     st_u64 ret; /* what the call returned */
 
-    struct task_struct *task; /* whose span it is; NULL: the current one's */
+    struct task_struct *task; /* whose span it is */
 
     bool exits; /* the thread itself ends; the call did not return */
 };
@@ -211,36 +213,59 @@ static __always_inline void span_drop(struct thread *t, st_u32 slot)
     }
 }
 
-/* The thread's span has ended. */
-static __always_inline void span_end_at(void *ctx, struct thread *t, st_u32 slot, struct span_end *end)
+/* Whether there is nothing to be told of the span that ended at `ktime`. */
+static __always_inline bool span_was_short(struct thread *t, st_u32 slot, st_u64 ktime)
 {
-    st_u64 start = t->start, took = end->ktime - (start & ~ONGOING);
+    st_u64 took = ktime - (t->start & ~ONGOING);
 
     if ((st_s64)took < 0)
         took = 0;
     measure(took, t);
     if (span.measure_only) {
         *(volatile st_u64 *)&t->start = 0;
-        return;
+        return true;
     }
-    if (took < threshold_ns) {
-        span_drop(t, slot);
-        return;
-    }
-    if (!end->task)
-        end->task = bpf_get_current_task_btf();
-    start = __sync_lock_test_and_set(&t->start, 0);
+    if (took >= threshold_ns)
+        return false;
+    span_drop(t, slot);
+    return true;
+}
+
+static __always_inline void tell_span(void *ctx, struct thread *t, st_u32 slot, const struct span_end *end)
+{
+    st_u64 start = __sync_lock_test_and_set(&t->start, 0), took = end->ktime - (start & ~ONGOING);
+
     tell_ended(ctx, t, slot, start, end);
     if (span.worst && took >= threshold_ns)
         threshold_ns = took + 1;
 }
 
-/* The current thread's has, now. */
+static __noinline void tell_span_now(void *ctx, struct thread *t, st_u32 slot, st_u64 ktime, st_u64 ret)
+{
+    struct span_end end = {.ktime = ktime, .ret = ret, .task = bpf_get_current_task_btf()};
+
+    tell_span(ctx, t, slot, &end);
+}
+
+/* A thread's span has ended. */
+static __always_inline void span_end_of(void *ctx, struct thread *t, const struct span_end *end)
+{
+    if (!span_was_short(t, t->slot, end->ktime))
+        tell_span(ctx, t, t->slot, end);
+}
+
+/* The current thread's has. All that only a record needs is elsewhere: with little on its stack a program
+ * gets none of its own, which would be one more page to touch. */
+static __always_inline void span_end_at(void *ctx, struct thread *t, st_u32 slot, st_u64 ktime, st_u64 ret)
+{
+    if (!span_was_short(t, slot, ktime))
+        tell_span_now(ctx, t, slot, ktime, ret);
+}
+
+/* The same, now. */
 static __always_inline void span_end(void *ctx, struct thread *t, st_u32 slot, st_u64 ret)
 {
-    struct span_end end = {.ktime = bpf_ktime_get_ns(), .ret = ret};
-
-    span_end_at(ctx, t, slot, &end);
+    span_end_at(ctx, t, slot, bpf_ktime_get_ns(), ret);
 }
 
 /* ---- what goes on ---- */

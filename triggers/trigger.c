@@ -3,6 +3,7 @@
 #include "base/safetext.h"
 #include "base/vec.h"
 #include "triggers/attrs.h"
+#include "triggers/histogram.h"
 #include "triggers/kind.h"
 #include "triggers/parse.h"
 #include "triggers/privilege.h"
@@ -281,85 +282,62 @@ void trg_describe(const struct trg_set *set, const struct st_stall_record *recor
 }
 
 /* The threads of one trigger. */
-struct thread_list {
-    ST_VEC(struct one_thread {
-        uint32_t tid;
+typedef ST_VEC(struct thread_hist) thread_list;
 
-        struct thread_hist hist;
-    })
-    each;
-};
-
-static int keep_thread(void *ctx, uint32_t tid, const struct thread_hist *hist, struct st_error *err)
+static int keep_thread(void *ctx, const struct thread_hist *thread, struct st_error *err)
 {
-    struct thread_list *list = ctx;
-    struct one_thread one = {.tid = tid, .hist = *hist};
+    thread_list *list = ctx;
 
-    return st_vec_push(&list->each, one) ? st_nomem(err, "the histograms of threads") : 0;
+    return st_vec_push(list, *thread) ? st_nomem(err, "the histograms of threads") : 0;
 }
 
 static int by_id(const void *a, const void *b)
 {
-    const struct one_thread *x = a, *y = b;
+    const struct thread_hist *x = a, *y = b;
 
     return x->tid < y->tid ? -1 : x->tid > y->tid;
 }
 
-static void add_thread(struct thread_hist *sum, const struct thread_hist *one)
-{
-    for (size_t i = 0; i < HIST_BUCKETS; i++)
-        sum->bucket[i] += one->bucket[i];
-    sum->sum += one->sum;
-    if (one->worst > sum->worst)
-        sum->worst = one->worst;
-}
-
 /* Threads that had the same id one after the other count as one. */
-static void join_same_ids(struct thread_list *list)
+static void join_same_ids(thread_list *list)
 {
-    struct one_thread *at = list->each.at;
     size_t n = 0;
 
-    if (list->each.n)
-        qsort(at, list->each.n, sizeof(*at), by_id);
-    for (size_t i = 0; i < list->each.n; i++)
-        if (n && at[n - 1].tid == at[i].tid)
-            add_thread(&at[n - 1].hist, &at[i].hist);
+    if (list->n)
+        qsort(list->at, list->n, sizeof(*list->at), by_id);
+    for (size_t i = 0; i < list->n; i++)
+        if (n && list->at[n - 1].tid == list->at[i].tid)
+            trg_hist_add(&list->at[n - 1].hist, &list->at[i].hist);
         else
-            at[n++] = at[i];
-    list->each.n = n;
+            list->at[n++] = list->at[i];
+    list->n = n;
 }
 
 static int by_worst(const void *a, const void *b)
 {
-    const struct one_thread *x = a, *y = b;
+    const struct thread_hist *x = a, *y = b;
 
     if (x->hist.worst != y->hist.worst)
         return x->hist.worst < y->hist.worst ? 1 : -1;
-    return x->tid < y->tid ? -1 : x->tid > y->tid;
+    return by_id(a, b);
 }
 
-static int each_thread(const struct trg_one *one, struct trg_measured *m, struct hist *h, trg_measured_fn *fn,
-                       void *ctx, struct st_error *err)
+static int each_thread(const struct trg_one *one, struct trg_measured *m, trg_measured_fn *fn, void *ctx,
+                       struct st_error *err)
 {
-    struct thread_list list = {0};
+    thread_list list = {0};
     int rc = one->spec.kind->threads(one->state, keep_thread, &list, err);
 
     join_same_ids(&list);
-    if (list.each.n)
-        qsort(list.each.at, list.each.n, sizeof(*list.each.at), by_worst);
-    for (size_t i = 0; !rc && i < list.each.n; i++) {
-        const struct thread_hist *t = &list.each.at[i].hist;
-
-        m->tid = list.each.at[i].tid;
-        snprintf(m->comm, sizeof(m->comm), "%.16s", t->comm);
-        for (size_t k = 0; k < HIST_BUCKETS; k++)
-            h->bucket[k] = t->bucket[k];
-        h->sum = t->sum;
-        h->worst = t->worst;
+    if (list.n)
+        qsort(list.at, list.n, sizeof(*list.at), by_worst);
+    for (size_t i = 0; !rc && i < list.n; i++) {
+        m->tid = list.at[i].tid;
+        snprintf(m->comm, sizeof(m->comm), "%.16s", list.at[i].comm);
+        m->hist = &list.at[i].hist;
         rc = fn(ctx, m, err);
     }
-    st_vec_free(&list.each);
+    st_vec_free(&list);
     return rc;
 }
 
@@ -376,7 +354,7 @@ int trg_each_measured(struct trg_set *set, trg_measured_fn *fn, void *ctx, struc
         if (!rc)
             rc = fn(ctx, &m, err);
         if (!rc && set->config->by_thread && one->spec.kind->threads)
-            rc = each_thread(one, &m, h, fn, ctx, err);
+            rc = each_thread(one, &m, fn, ctx, err);
     }
     free(h);
     return rc;

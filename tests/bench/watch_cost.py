@@ -1,7 +1,8 @@
 """What `watch` on offcpu, runq, syscall and func at once leaves of a forwarder's throughput under iperf3: watch_cost.py [PAIRS]
 
 iperf3 sends through the forwarder on eight connections, in a network namespace of their own, as fast as the machine can: all that
-watching takes is missing. Windows with `watch` alternate with windows without, and each is compared with the mean of its two neighbours.
+watching takes is missing. The forwarder has a CPU of its own, and iperf3 another: where the scheduler moves them about, the throughput is
+now this and now that by itself. Windows with `watch` alternate with windows without, and each is compared with the mean of its two neighbours.
 A second figure a line is bytes by processor time, of the forwarder and both iperf3 together: on a machine that others use too, it says more.
 
 The function is log_line(), which the forwarder calls some twenty times a second (it stalls for 1 ms so often, and logs that): a uprobe
@@ -35,16 +36,17 @@ class Load:
 
     def __init__(self):
         self.started = []
-        self.start("iperf3", "-s", "-B", "127.0.0.1", "-p", "5201")
-        self.forwarder = self.start(f"{BUILD}/tests/workloads/forwarder", "--listen", "127.0.0.1:0", "--target", "127.0.0.1:5201",
-                                    "--log", "log", "--stall", "busy:1:49").pid
+        self.start(0, "iperf3", "-s", "-B", "127.0.0.1", "-p", "5201")
+        self.forwarder = self.start(os.cpu_count() - 1, f"{BUILD}/tests/workloads/forwarder", "--listen", "127.0.0.1:0",
+                                    "--target", "127.0.0.1:5201", "--log", "log", "--stall", "busy:1:49").pid
         port = self.port()
         time.sleep(0.5)
-        self.start("iperf3", "-c", "127.0.0.1", "-p", port, "-P", "8", "-t", "1200")
+        self.start(0, "iperf3", "-c", "127.0.0.1", "-p", port, "-P", "8", "-t", "1200")
         while carried(self.forwarder) < 1 << 30:
             time.sleep(0.05)
 
-    def start(self, *command):
+    def start(self, cpu, *command):
+        command = ("taskset", "-c", str(cpu)) + command
         self.started.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         return self.started[-1]
 
@@ -105,7 +107,7 @@ def main():
         load = Load()
         try:
             left = measure(load, "watch_throughput", ", ".join(TRIGGERS + (FUNCTION,)) + " at once", watch(load, *TRIGGERS, FUNCTION),
-                           PAIRS, 5, f" (goal: {LEAST})")
+                           PAIRS, 8, f" (goal: {LEAST})")
             measure(load, "watch_floor", "two programs that read the clock at each system call", [f"{BUILD}/tests/bench/empty_hooks"], 4, 4)
             measure(load, "watch_hot_function", f"{HOT_FUNCTION} instead of {FUNCTION}", watch(load, *TRIGGERS, HOT_FUNCTION), 4, 4)
         finally:

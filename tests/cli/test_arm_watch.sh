@@ -43,6 +43,10 @@ a, b = d["triggers"]
 assert (a["trigger"], b["trigger"]) == ("offcpu>1ms", "offcpu>2ms,state=blocked") and d["lost"] == 0
 assert a["count"] > 5 and a["worst_ns"] > 30e6 and a["p50_ns"] <= a["p99_ns"] <= a["p999_ns"] <= a["worst_ns"] <= a["sum_ns"]
 assert sum(x["count"] for x in a["buckets"]) == a["count"]
+for one in [a] + a["threads"]:
+    low, high = (sum(x["count"] * x[edge] for x in one["buckets"]) for edge in ("from_ns", "to_ns"))
+    assert low <= one["sum_ns"] <= high, one # each value is in its own bucket
+assert [x for x in a["buckets"] if x["from_ns"] == 1 << 25] # blocked for 40 ms each time
 threads = {t["tid"]: t for t in a["threads"]}
 assert threads[int(sys.argv[1])]["thread"] == "arm_target"
 assert a["sum_ns"] <= sum(t["sum_ns"] for t in threads.values()) # which were read later' "$target" || fail "the JSON is not what was measured"
