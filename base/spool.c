@@ -1,6 +1,7 @@
 /* Chunks of growing size; those that the budget has no room for are written out as soon as they are full. */
 #include "base/spool.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,6 +13,8 @@
 #include <unistd.h>
 
 enum { FIRST_ROOM = 4096, MOST_ROOM = 128 << 10, BLOCK = 4096 /* of a file system */ };
+
+static_assert((int)FIRST_ROOM >= (int)ST_SPOOL_MOST, "any chunk has room for what is asked for");
 
 struct st_spill {
     char folder[PATH_MAX];
@@ -188,13 +191,11 @@ static uint8_t *new_data(struct st_spill *s, uint32_t room)
 }
 
 /* The last chunk is full: it may go, and its memory serves the next one. */
-int st_spool_grow(struct st_spool *s, size_t most, struct st_error *err)
+int st_spool_grow(struct st_spool *s, struct st_error *err)
 {
     struct st_spool_chunk *last = s->chunks.n ? &s->chunks.at[s->chunks.n - 1] : NULL;
     struct st_spool_chunk next = {.room = last ? last->room * 2 : FIRST_ROOM};
 
-    if (next.room < most)
-        next.room = (uint32_t)most;
     if (next.room > MOST_ROOM)
         next.room = MOST_ROOM;
     if (last && s->spill && over_budget(s->spill)) {

@@ -50,8 +50,9 @@ struct st_spool_place {
 /* What a reader may touch behind the end of the bytes, so that it can load whole words. */
 enum { ST_SPOOL_SLACK = 16, ST_SPOOL_MOST = 4096 };
 
-/* Begins a chunk with room for `most` bytes. ST_ENOMEM; ST_EFAIL: the last one could not be written. */
-int st_spool_grow(struct st_spool *s, size_t most, struct st_error *err);
+/* Begins a chunk, with room for ST_SPOOL_MOST bytes or more. ST_ENOMEM; ST_EFAIL: the last one could not be
+ * written. */
+int st_spool_grow(struct st_spool *s, struct st_error *err);
 
 /* Room for `most` bytes (up to ST_SPOOL_MOST) in a row at the end, which is *place; NULL: ST_ENOMEM, or
  * ST_EFAIL where the file could not be written (no space): the message names the folder. */
@@ -61,7 +62,7 @@ static inline uint8_t *st_spool_room(struct st_spool *s, size_t most, struct st_
     struct st_spool_chunk *c = s->chunks.n ? &s->chunks.at[s->chunks.n - 1] : NULL;
 
     if (!c || c->room - c->used < most) {
-        if (st_spool_grow(s, most, err))
+        if (st_spool_grow(s, err))
             return NULL;
         c = &s->chunks.at[s->chunks.n - 1];
     }
