@@ -48,7 +48,7 @@ run report-top report t.db top
 run report-stalls report t.db stalls
 run report-offcpu report t.db offcpu
 run report-gaps report t.db gaps
-for cause in preempted send-buffer; do
+for cause in preempted send-buffer send-room; do
     cat "$here/trace.sql" "$here/$cause.sql" >"$work/$cause.sql"
     make_db "$work/$cause.db" "$work/$cause.sql"
     run report-$cause report $cause.db --stall 2
