@@ -283,6 +283,53 @@ static int never_recorded(struct dec_model *m)
     return 0;
 }
 
+bool model_next_cpu(const char **list, int32_t *cpu)
+{
+    char *end;
+
+    if (!*list)
+        return false;
+    *cpu = (int32_t)strtol(*list, &end, 10);
+    if (end == *list)
+        return false;
+    *list = *end == ',' ? end + 1 : end;
+    return true;
+}
+
+/* When a CPU was last recorded. 0: never. */
+static uint64_t last_seen(const struct dec_model *m, int32_t cpu)
+{
+    const struct dec_sideband *sb = m->sb;
+    uint64_t last = 0;
+
+    for (size_t i = 0; i < sb->rings.n; i++)
+        if (sb->rings.at[i].cpu == cpu && m->rings[i].last > last)
+            last = m->rings[i].last;
+    for (size_t i = 0; i < sb->samples.n; i++)
+        if (sb->samples.at[i].cpu == cpu && sb->samples.at[i].time > last)
+            last = sb->samples.at[i].time;
+    return last;
+}
+
+/* CPUs that came or went while the target was recorded on each of them, as the recorder tells. */
+static int unseen_cpus(struct dec_model *m)
+{
+    const char *list = dec_sideband_meta(m->sb, "unseen_cpus");
+    int32_t cpu;
+
+    while (model_next_cpu(&list, &cpu)) {
+        struct dec_gap_row row = {
+            .cpu = cpu, .ring = DEC_NO_RING, .end = m->sb->last, .reason = dec_gap_name(DEC_GAP_CPU)};
+
+        row.start = last_seen(m, row.cpu);
+        if (!row.start || row.start >= row.end)
+            row.start = m->sb->first;
+        if (dec_gap_add(&m->gaps, &row, "the CPU came or went while the recorder was armed"))
+            return -1;
+    }
+    return 0;
+}
+
 int model_gaps_of_threads(struct dec_model *m)
 {
     drop_firsts(m);
@@ -291,5 +338,5 @@ int model_gaps_of_threads(struct dec_model *m)
     for (size_t i = 0; i < m->nthreads; i++)
         if (m->threads[i] && !m->threads[i]->sampled && before_first(m, m->threads[i]))
             return -1;
-    return model_gaps_of_samples(m) ? -1 : lost_records(m);
+    return model_gaps_of_samples(m) || unseen_cpus(m) ? -1 : lost_records(m);
 }

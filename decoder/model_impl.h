@@ -172,6 +172,9 @@ int model_gaps_of_cpus(struct dec_model *m);
 /* What is missing before each thread's first branch, and what the side-band lost. 0 or -1. */
 int model_gaps_of_threads(struct dec_model *m);
 
+/* Takes the first CPU from a list like "1,3" (NULL: an empty one). False: there is none. */
+bool model_next_cpu(const char **list, int32_t *cpu);
+
 /* ---- model_rows.c ---- */
 
 /* A time in the database. */

@@ -358,22 +358,20 @@ static int overwritten(struct points *p)
     return 0;
 }
 
-/* CPUs that came or went, as the recorder tells ("1,3"). */
+/* CPUs that came or went, as the recorder tells. */
 static int unmarked_cpus(struct points *p)
 {
     const struct dec_sideband *sb = p->m->sb;
-    const char *text = dec_sideband_meta(sb, "unmarked_cpus");
-    char *end;
+    const char *list = dec_sideband_meta(sb, "unmarked_cpus");
+    int32_t cpu;
 
-    for (; text && *text; text = *end == ',' ? end + 1 : end) {
-        struct dec_gap_row row = {.cpu = (int32_t)strtol(text, &end, 10),
+    while (model_next_cpu(&list, &cpu)) {
+        struct dec_gap_row row = {.cpu = cpu,
                                   .ring = DEC_NO_RING,
                                   .start = sb->first,
                                   .end = sb->last,
                                   .reason = dec_gap_name(DEC_GAP_CPU)};
 
-        if (end == text)
-            break;
         for (size_t i = 0; i < sb->points.n; i++)
             if (sb->points.at[i].kind == DEC_POINT_WAKING && sb->points.at[i].cpu == row.cpu)
                 row.start = sb->points.at[i].time;

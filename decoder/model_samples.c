@@ -460,28 +460,6 @@ static uint64_t unthrottled(const struct dec_model *m, size_t i)
     return m->sb->last;
 }
 
-/* CPUs that came or went while the target was recorded on each of them. */
-static int unseen_cpus(struct dec_model *m)
-{
-    const char *text = dec_sideband_meta(m->sb, "unseen_cpus");
-    char *end;
-
-    for (; text && *text; text = *end == ',' ? end + 1 : end) {
-        struct dec_notice at = {.time = m->sb->last, .cpu = (int32_t)strtol(text, &end, 10)};
-        struct dec_gap_row row = {.cpu = at.cpu, .ring = DEC_NO_RING, .end = m->sb->last};
-
-        if (end == text)
-            break;
-        row.start = last_before(m, &at, false);
-        if (row.start == row.end)
-            row.start = m->sb->first;
-        row.reason = dec_gap_name(DEC_GAP_CPU);
-        if (dec_gap_add(&m->gaps, &row, "the CPU came or went while the recorder was armed"))
-            return -1;
-    }
-    return 0;
-}
-
 int model_gaps_of_samples(struct dec_model *m)
 {
     bool of_cpus = m->sb->sample_rings.n && m->sb->sample_rings.at[0].cpu >= 0;
@@ -503,7 +481,7 @@ int model_gaps_of_samples(struct dec_model *m)
                         n->lost ? n->detail : "the kernel held the samples back: too many in a tick"))
             return -1;
     }
-    return unseen_cpus(m);
+    return 0;
 }
 
 /* ------------------------------------------------------------------ */

@@ -69,3 +69,14 @@ const char *rec_cpus_differ(const rec_cpu_list *a, const rec_cpu_list *b, char *
     }
     return text;
 }
+
+const char *rec_cpus_changed(const rec_cpu_list *then, char *text, size_t size)
+{
+    rec_cpu_list now = {0};
+
+    text[0] = '\0';
+    if (!rec_cpus_online(&now, NULL))
+        rec_cpus_differ(then, &now, text, size);
+    st_vec_free(&now);
+    return text;
+}

@@ -16,4 +16,7 @@ int rec_cpus_parse(const char *text, rec_cpu_list *cpus, struct st_error *err);
 /* The CPUs that are in one of the lists only, as "1,3"; "" where there are none. Returns text. */
 const char *rec_cpus_differ(const rec_cpu_list *a, const rec_cpu_list *b, char *text, size_t size);
 
+/* The CPUs that came or went since `then`, likewise; "" too where the kernel does not tell. Returns text. */
+const char *rec_cpus_changed(const rec_cpu_list *then, char *text, size_t size);
+
 #endif

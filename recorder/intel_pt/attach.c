@@ -3,7 +3,6 @@
  * inherit has one ring a CPU at the least (with cpu -1 the kernel lets it be opened and not mapped). */
 #include "base/log.h"
 #include "base/units.h"
-#include "recorder/cpus.h"
 #include "recorder/intel_pt/state.h"
 #include "recorder/perf_event.h"
 
@@ -117,15 +116,14 @@ static bool has_events(const struct rec_source *s, pid_t pid, pid_t tid)
 /* The target at arming                                                */
 
 /* A thread, on each of the CPUs. 1: it is new, 0: it has events (or inherited them), PT_TOO_LARGE. */
-static int add_thread(struct rec_source *s, const rec_cpu_list *cpus, pid_t pid, pid_t tid,
-                      struct st_error *err)
+static int add_thread(struct rec_source *s, pid_t pid, pid_t tid, struct st_error *err)
 {
     bool sibling = has_events(s, pid, -1);
 
     if (has_events(s, pid, tid))
         return 0;
-    for (size_t i = 0; i < cpus->n; i++) {
-        struct pt_event e = {.tid = tid, .cpu = cpus->at[i]};
+    for (size_t i = 0; i < s->cpus.n; i++) {
+        struct pt_event e = {.tid = tid, .cpu = s->cpus.at[i]};
         int rc = add_event(s, pid, tid, e.cpu, err);
 
         if (rc == PT_BUSY && s->per_cpu && sibling)
@@ -141,7 +139,7 @@ static int add_thread(struct rec_source *s, const rec_cpu_list *cpus, pid_t pid,
 }
 
 /* A thread may be born between the listing and the opening: list anew until nobody is new. */
-static int add_process(struct rec_source *s, const rec_cpu_list *cpus, pid_t pid, struct st_error *err)
+static int add_process(struct rec_source *s, pid_t pid, struct st_error *err)
 {
     bool fresh = true;
     int rc = 0;
@@ -152,7 +150,7 @@ static int add_process(struct rec_source *s, const rec_cpu_list *cpus, pid_t pid
 
         fresh = false;
         for (int i = 0; rc >= 0 && rc != PT_TOO_LARGE && i < n; i++) {
-            rc = add_thread(s, cpus, pid, tids[i], err);
+            rc = add_thread(s, pid, tids[i], err);
             fresh = fresh || rc == 1;
         }
         free(tids);
@@ -164,10 +162,10 @@ static int add_process(struct rec_source *s, const rec_cpu_list *cpus, pid_t pid
     return 0;
 }
 
-static int add_cpus(struct rec_source *s, const rec_cpu_list *cpus, struct st_error *err)
+static int add_cpus(struct rec_source *s, struct st_error *err)
 {
-    for (size_t i = 0; i < cpus->n; i++) {
-        struct pt_event e = {.tid = -1, .cpu = cpus->at[i]};
+    for (size_t i = 0; i < s->cpus.n; i++) {
+        struct pt_event e = {.tid = -1, .cpu = s->cpus.at[i]};
         int rc = add_event(s, -1, -1, e.cpu, err);
 
         if (rc == PT_BUSY)
@@ -178,18 +176,17 @@ static int add_cpus(struct rec_source *s, const rec_cpu_list *cpus, struct st_er
     return 0;
 }
 
-static int add_target(struct rec_source *s, const struct rec_source_config *config, const rec_cpu_list *cpus,
-                      struct st_error *err)
+static int add_target(struct rec_source *s, const struct rec_source_config *config, struct st_error *err)
 {
     const struct st_target *t = config->target;
     int rc = 0;
 
     if (t->kind == ST_TARGET_ALL)
-        return add_cpus(s, cpus, err);
+        return add_cpus(s, err);
     if (config->command)
-        rc = add_process(s, cpus, config->command, err);
+        rc = add_process(s, config->command, err);
     for (size_t i = 0; !rc && i < t->npids; i++)
-        rc = add_process(s, cpus, t->pids[i], err);
+        rc = add_process(s, t->pids[i], err);
     return rc;
 }
 
@@ -204,21 +201,19 @@ static bool halve(struct rec_source *s)
 
 int pt_attach(struct rec_source *s, const struct rec_source_config *config, struct st_error *err)
 {
-    rec_cpu_list cpus = {0};
     int rc = 0;
 
     if (s->per_cpu)
-        rc = rec_cpus_online(&cpus, err);
-    else if (st_vec_push(&cpus, -1))
+        rc = rec_cpus_online(&s->cpus, err);
+    else if (st_vec_push(&s->cpus, -1))
         rc = st_nomem(err, "the list of CPUs");
     while (!rc) {
-        rc = add_target(s, config, &cpus, err);
+        rc = add_target(s, config, err);
         if (rc != PT_TOO_LARGE)
             break;
         pt_detach(s);
         rc = halve(s) ? 0 : ST_ECANNOT;
     }
-    st_vec_free(&cpus);
     if (!rc && !s->events.n)
         rc = st_fail(err, ST_EFAIL, "the target ended before it could be recorded");
     return rc;

@@ -106,6 +106,7 @@ static void pt_close(struct rec_source *s)
     st_vec_free(&s->events);
     st_vec_free(&s->rings);
     st_vec_free(&s->told);
+    st_vec_free(&s->cpus);
     rec_clock_close(&s->clock);
     free(s);
 }
@@ -328,6 +329,13 @@ static void pt_describe(struct rec_source *s, char *text, size_t size)
                  threads == 1 ? "" : "s");
 }
 
+static void pt_unseen_cpus(struct rec_source *s, char *text, size_t size)
+{
+    text[0] = '\0';
+    if (s->per_cpu)
+        rec_cpus_changed(&s->cpus, text, size);
+}
+
 const struct rec_source_ops rec_source_intel_pt = {
     .name = "intel-pt",
     .summary = "every branch, user and kernel, by the processor's Intel Processor Trace",
@@ -344,6 +352,7 @@ const struct rec_source_ops rec_source_intel_pt = {
     .thread_started = pt_thread_started,
     .trace_event = pt_pt_event,
     .stops_in_kernel = pt_stops_in_kernel,
+    .unseen_cpus = pt_unseen_cpus,
     .describe = pt_describe,
     .close = pt_close,
 };

@@ -3,6 +3,7 @@
 #define ST_RECORDER_INTEL_PT_STATE_H
 
 #include "base/vec.h"
+#include "recorder/cpus.h"
 #include "recorder/intel_pt/pause.h"
 #include "recorder/intel_pt/pmu.h"
 #include "recorder/intel_pt/ring.h"
@@ -48,6 +49,8 @@ struct rec_source {
     size_t asked; /* bytes a ring, as wanted */
 
     size_t ring_bytes; /* as it became */
+
+    rec_cpu_list cpus; /* on which it records; -1 alone: whichever its threads run on */
 
     ST_VEC(struct pt_ring) rings;
 

@@ -264,14 +264,9 @@ static bool smp_keeps(struct rec_source *s, const struct perf_event_header *reco
  * also when it has come back: then `alive` lacks it. */
 static void tell_cpus(const rec_cpu_list *opened, const rec_cpu_list *alive, char *text, size_t size)
 {
-    rec_cpu_list now = {0};
-
-    text[0] = '\0';
-    if (!rec_cpus_online(&now, NULL))
-        rec_cpus_differ(opened, &now, text, size);
+    rec_cpus_changed(opened, text, size);
     if (!*text && alive)
         rec_cpus_differ(opened, alive, text, size);
-    st_vec_free(&now);
 }
 
 static void smp_unseen_cpus(struct rec_source *s, char *text, size_t size)
