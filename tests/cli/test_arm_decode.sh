@@ -69,6 +69,8 @@ begin=$SECONDS
 wait_arm
 is "exit status" 0 $status
 [ $((SECONDS - begin)) -lt 10 ] || fail "it waited for the action"
+has "what is given up" 'ended by another signal: what was still to be done is given up' err
+has "what to do" "the snapshot stays: 'stalltrap decode twice\.1\.data' makes its database" err
 alive "$target" || fail "the target did not survive"
 
 run "a second Ctrl-C while the snapshot is being written is the first one: timeout sends two"

@@ -477,6 +477,27 @@ static void a_loss_of_a_cpu_concerns_all_who_ran_there(void **state)
         "10|[unknown]|1100|1200\n10|[unknown]|3500|3600\n11|[unknown]|900|2000\n11|[interrupt]|910|2000\n");
 }
 
+/* CPU 0 has a ring and went; CPU 7 came and never had one. */
+static void a_cpu_that_went_is_a_gap_from_its_last_branch_on(void **state)
+{
+    static const char meta[] = "unseen_cpus=0,7\0";
+
+    (void)state;
+    recording_meta(meta, sizeof(meta) - 1);
+    recording_at(1000, 10, 10, 0);
+    recording_switch(false, false);
+    recording_at(4000, 10, 10, 1);
+    recording_switch(true, false);
+    load(-2);
+    emit(10, 1100, DEC_ENABLE, 0, 0x1000, 0);
+    emit(10, 2500, DEC_JUMP, 0x1008, 0x1000, 0);
+    store();
+    assert_string_equal(query("SELECT cpu, g.start_ns + o.value, g.end_ns + o.value FROM gaps g, (SELECT "
+                              "value FROM meta WHERE key = 'origin_perf_ns') o WHERE reason = 'cpu not "
+                              "recorded' ORDER BY cpu"),
+                        "0|2500|4000\n7|1000|4000\n");
+}
+
 static void a_thread_that_changes_cpus_is_put_together(void **state)
 {
     (void)state;
@@ -582,6 +603,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_missing_is_a_row, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_overwritten_ring_hides_the_past, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_loss_of_a_cpu_concerns_all_who_ran_there, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_cpu_that_went_is_a_gap_from_its_last_branch_on, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_thread_that_changes_cpus_is_put_together, set_up, tear_down),
         cmocka_unit_test_setup_teardown(rings_tell_how_far_past_the_trigger_they_went, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_a_program_wrote_is_a_mark, set_up, tear_down),
