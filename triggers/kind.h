@@ -80,9 +80,11 @@ struct trg_kind {
     void (*hold)(struct trg_state *state, uint64_t until_ns);
 
     void (*complete)(struct trg_state *state, struct st_stall_record *record);
+
+    /* Of all threads together, those of `threads` among them. */
     int (*histogram)(struct trg_state *state, struct hist *sum, struct st_error *err);
 
-    /* Each thread's own, while threads are told apart (trg_config.by_thread). */
+    /* Each thread's own, while threads are told apart (trg_config.by_thread); in no order. */
     int (*threads)(struct trg_state *state, trg_thread_fn *fn, void *ctx, struct st_error *err);
     uint64_t (*lost)(struct trg_state *state);
     void (*close)(struct trg_state *state);

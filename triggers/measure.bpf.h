@@ -1,5 +1,4 @@
-/* The histograms of what was measured. Behind follow.bpf.h; struct thread has the fields `task` and `hist`.
- */
+/* Histograms of what was measured. Behind follow.bpf.h; struct thread has the fields `task` and `hist`. */
 #ifndef ST_TRIGGERS_MEASURE_BPF_H
 #define ST_TRIGGERS_MEASURE_BPF_H
 

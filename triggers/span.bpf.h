@@ -18,7 +18,8 @@
 struct thread {
     st_u64 seq; /* of the record that told it as ongoing */
 
-    /* What every span needs, in a cache line where maps begin 56 bytes behind one (struct bpf_array). */
+    /* What every span needs. The values of an array map begin 312 bytes into it (struct bpf_array), 56 behind
+     * a cache line's start: behind `seq` these share one line. */
     st_u64 start; /* ktime without the lowest bit; 0: nothing goes on */
 
     st_u64 task; /* kernel address; 0: the slot is free */
