@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}
-stalltrap=$build/stalltrap
+stalltrap=${STALLTRAP:-$build/stalltrap}
 out=${DEMO_DIR:-$build/demo}
 export LC_ALL=C.UTF-8
 

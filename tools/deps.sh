@@ -1,26 +1,40 @@
 #!/bin/sh
-# deps.sh build|demo|test...: installs the Debian packages that building, the demo or the tests need and that are missing.
-# Without root it prints the command to run and ends with status 1.
+# deps.sh build|demo|test|more...: installs the Debian packages that building, the demo, the gate or the tests beside it need and that are
+# missing.
+# Without root it prints the command to run and ends with status 1. deps.sh --list GROUP... prints the packages' names only.
 set -eu
 
-build="gcc g++ clang llvm bpftool cmake ninja-build pkg-config libipt-dev libbpf-dev libelf-dev libdw-dev libsqlite3-dev
-libzydis-dev libncurses-dev libzstd-dev libcmocka-dev libiberty-dev uthash-dev libseccomp-dev zlib1g-dev libmicrohttpd-dev"
+build="gcc libc6-dev clang bpftool cmake ninja-build pkg-config libipt-dev libbpf-dev libelf-dev libdw-dev libsqlite3-dev libzydis-dev
+libncurses-dev libzstd-dev libiberty-dev uthash-dev libseccomp-dev libmicrohttpd-dev"
 demo="linux-perf procps util-linux"
-test="$demo nginx-light haproxy libboost-context-dev golang-go ocaml-nox zstd libclang-rt-14-dev clang-format iperf3 iproute2 socat bpftrace tmux sqlite3 python3 git strace
-man-db jq curl time chromium python3-protobuf libdevel-nytprof-perl postgresql python3-pyside2.qtsql"
+test="$demo g++ llvm libcmocka-dev libboost-context-dev ocaml-nox zstd libclang-rt-14-dev clang-format tmux sqlite3 python3 python3-protobuf git strace
+man-db jq curl time libdevel-nytprof-perl"
+more="iproute2 nginx-light haproxy golang-go iperf3 socat bpftrace chromium postgresql python3-pyside2.qtsql"
 
 # Where node comes from elsewhere it has npm with it, and Debian's would not go with it.
-command -v npm >/dev/null || test="$test nodejs npm"
+command -v npm >/dev/null || more="$more nodejs npm"
 
+list=
+if [ "${1:-}" = --list ]; then
+    list=yes
+    shift
+fi
 wanted=""
 for group in "$@"; do
     case $group in
     build) wanted="$wanted $build" ;;
     demo) wanted="$wanted $demo" ;;
     test) wanted="$wanted $test" ;;
-    *) echo "deps.sh: no group '$group' (build, demo, test)" >&2; exit 2 ;;
+    more) wanted="$wanted $more" ;;
+    *) echo "deps.sh: no group '$group' (build, demo, test, more)" >&2; exit 2 ;;
     esac
 done
+
+if [ -n "$list" ]; then
+    # shellcheck disable=SC2086
+    printf '%s\n' $wanted
+    exit 0
+fi
 
 missing=""
 for package in $wanted; do
@@ -33,6 +47,6 @@ if [ "$(id -u)" != 0 ]; then
 fi
 echo "Installing:$missing"
 export DEBIAN_FRONTEND=noninteractive
-apt-get update -qq || echo "deps.sh: apt-get update failed; trying with the package lists as they are" >&2
+apt-get -o DPkg::Lock::Timeout=900 update -qq || echo "deps.sh: apt-get update failed; trying with the package lists as they are" >&2
 # shellcheck disable=SC2086
-apt-get install -y -qq --no-install-recommends $missing >/dev/null
+apt-get -o DPkg::Lock::Timeout=900 install -y -qq --no-install-recommends $missing >/dev/null

@@ -51,10 +51,13 @@ pid=
 grep -q "^load streams=4 bytes=[1-9][0-9]* whole=4$" "$work/log" || fail "the data did not come whole"
 grep -q "^end stalls=$count sessions=4 bytes=[1-9][0-9]* load=good$" "$work/log" || fail "the end line is wrong"
 
-# A stall may be longer than asked for on a busy machine, never much shorter; a disk is only about right.
-least=$((ms * 95 / 100))
-[ "$kind" = fsync ] && least=$((ms * 60 / 100))
-awk -v least=$least -v most=$((ms * 5 + 200)) -v kind="$kind" '
+# A stall may be longer than asked for on a busy machine, never much shorter. What a disk takes is the disk's: it was about MS when it
+# was measured, and others may use it too. There only the log is checked; --fsync-via fuse has the figures.
+least=$((ms * 95 / 100)) most=$((ms * 5 + 200))
+if grep -q '^fsync via=disk ' "$work/log"; then
+    least=0 most=60000
+fi
+awk -v least=$least -v most=$most -v kind="$kind" '
 /^stall / {
     for (i = 1; i <= NF; i++) { split($i, pair, "="); value[pair[1]] = pair[2] }
     if (kind == "forever") { bad += value["end_ns"] != "-"; next }
