@@ -3,6 +3,10 @@ set -uo pipefail
 export LC_ALL=C.UTF-8
 : "${STALLTRAP:?the program to test}"
 
+# Who comes first mounts it, as perf does: the order of tests must not decide which of them work.
+mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
+. "$SOURCE/tests/cli/perf_cache.sh"
+
 work=$(mktemp -d /tmp/stalltrap-test.XXXXXX)
 chmod 755 "$work"
 cd "$work" || exit 1
@@ -67,7 +71,7 @@ arm() {
     "$STALLTRAP" arm --source step --ready-fd 9 "$@" >out 2>err 9>ready &
     arm=$!
     started+=("$arm")
-    read -r -t 60 line <ready
+    read -r -t 300 line <ready
     is "arm tells that it is live" armed "$line"
 }
 
@@ -77,11 +81,11 @@ wait_arm() {
     status=$?
 }
 
-# wait_for WHAT COMMAND...: up to 60 s
+# wait_for WHAT COMMAND...: up to five minutes
 wait_for() {
     local what=$1 i
     shift
-    for ((i = 0; i < 600; i++)); do
+    for ((i = 0; i < 3000; i++)); do
         "$@" && return 0
         sleep 0.1
     done

@@ -5,11 +5,12 @@ import re
 import sqlite3
 import sys
 
+# perf pads the seconds of its clock, which starts when the machine does, to five digits.
 db = sqlite3.connect(sys.argv[1])
 origin = dict(db.execute("SELECT key, value FROM meta"))["origin_perf_ns"]
 samples, stack = [], None
 for line in sys.stdin:
-    head = re.match(r"\s*(\d+) (\d+)\.(\d{9}):\s+(\S+): ", line)
+    head = re.match(r"\s*(\d+)\s+(\d+)\.(\d{9}):\s+(\S+): ", line)
     frame = re.match(r"\s+([0-9a-f]+) (\S+)", line)
     if head:
         stack = []

@@ -15,6 +15,10 @@ go_first() { # "$@"
     renice -n -15 -p $$ >/dev/null 2>&1
 }
 
+# Who comes first mounts it, as perf does: the order of tests must not decide which of them work.
+mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
+. "$SOURCE/tests/cli/perf_cache.sh"
+
 programs=$BUILD/tests/workloads
 known_trees=$SOURCE/tests/workloads/programs
 self=$(realpath "$0")
@@ -91,7 +95,7 @@ start_arm() {
     rm -f ready
     start "$STALLTRAP" arm --ready-fd 9 "$@" 9>ready >arm.out 2>arm.err
     arm=$pid
-    wait_for 60 armed_or_gone || fail "arm $*: not armed after 60 s" arm.out arm.err
+    wait_for 300 armed_or_gone || fail "arm $*: not armed after 300 s" arm.out arm.err
     grep -qx armed ready || fail "arm $*: ended before it was armed" arm.out arm.err
 }
 
@@ -107,7 +111,7 @@ end_of() { # PID SECONDS NAME: waits for its end; its exit status is $status
 start_forwarder() { # OPTION...
     start "$programs/forwarder" --listen 127.0.0.1:0 --self-load --wait-usr1 --log forwarder.log "$@" 2>forwarder.err
     forwarder=$pid
-    wait_for 30 at_least 1 '^open ' forwarder.log || fail "the forwarder does not forward" forwarder.log forwarder.err
+    wait_for 300 at_least 1 '^open ' forwarder.log || fail "the forwarder does not forward" forwarder.log forwarder.err
 }
 
 # Some machines' kernels record nothing in the context of one or the other idle task: what a timer wakes there has no waking in
