@@ -96,7 +96,9 @@ first=$target
 start_target idle 20
 arm --no-decode -o two -p "$first,$target"
 kill -KILL "$first"
-sleep 0.3
+wait_for "the end of the first" sh -c "! kill -0 $first 2>/dev/null"
+"$STALLTRAP" snap "$arm" >snap.out 2>snap.err
+is "exit status of snap behind the end of the first" 0 $?
 alive "$arm" || fail "arm ended with the first process"
 kill -KILL "$target"
 wait_arm
@@ -121,16 +123,28 @@ wait_arm
 is "its words" "" "$(cat err)"
 kill "$target"
 
+# until_calls PREFIX NUMBER PATTERN: snapshots on SIGUSR2 until perf finds so many calls in one; a stepped target takes its time
+until_calls() {
+    snapshots=0
+    wait_for "$2 calls like '$3' in $1" seen_calls "$@"
+}
+
+seen_calls() {
+    snapshots=$((snapshots + 1))
+    kill -USR2 "$arm"
+    wait_for "snapshot $snapshots of $1" test -e "$1.$snapshots.data"
+    perf_reads "$1.$snapshots.data"
+    [ "$(grep -c -- "$3" perf.calls)" -ge "$2" ]
+}
+
 run "code without a file, and its names, are copied beside the snapshot: perf decodes it"
 start_target jit 20
 wait_for "the JIT function" grep -q jit target.out
 arm --no-decode -o jit -p "$target"
-sleep 0.3
+until_calls jit 2 '=> .* jitted_successor+0x0 '
 kill -INT "$arm"
 wait_arm
 is "exit status" 0 $status
-perf_reads jit.1.data
-[ "$(grep -c '=> .* jitted_successor+0x0 ' perf.calls)" -ge 2 ] || fail "perf finds no call of the JIT function"
 is "mode of the folder" 700 "$(stat -c %a jit.1.code)"
 kill "$target"
 rm -f "/tmp/perf-$target.map"
@@ -144,11 +158,9 @@ started+=("$target")
 wait_for "the program to run" grep -q doomed "/proc/$target/comm"
 rm doomed
 arm --no-decode -o doomed -p "$target"
-sleep 0.3
+until_calls doomed 3 '=> .* target_leaf+0x0 '
 kill -INT "$arm"
 wait_arm
-perf_reads doomed.1.data
-[ "$(grep -c '=> .* target_leaf+0x0 ' perf.calls)" -ge 3 ] || fail "perf finds no call in the deleted program"
 kill "$target"
 
 summary

@@ -28,9 +28,16 @@ late=$("$STALLTRAP" query bt.3.db "SELECT max(0, s.start_ns - max(o.end_ns)) / 1
 has "the report" "told by a bpftrace script: read took" report
 
 run "nothing is left running"
-is "bpftrace" "" "$(pgrep -x bpftrace -P $$)"
+scripts() { # pids of bpftrace in this folder
+    local pid
+    for pid in $(pgrep -x bpftrace); do
+        [ "$(readlink "/proc/$pid/cwd")" != "$PWD" ] || echo "$pid"
+    done
+}
+is "bpftrace" "" "$(scripts)"
 arm --no-decode -o left -p "$target" --on bpftrace:slow.bt --snapshots 0
 children=$(pgrep -P "$arm")
+[ -n "$(scripts)" ] || fail "the script that runs is not found"
 [ "$(wc -w <<<"$children")" -ge 2 ] || fail "no child of arm runs the script"
 kill -KILL "$arm"
 wait_arm

@@ -7,7 +7,7 @@ set -u
 start_forwarder --stall lock:40:100 --load-connections 2 --load-rate 1000000
 start_arm --source step -p $forwarder --on 'offcpu>20ms' -o x
 kill -USR1 $forwarder
-end_of $arm 120 arm
+end_of $arm 600 arm
 [ $status -eq 0 ] || fail "arm ends with $status" arm.out arm.err
 kill -TERM $forwarder
 bash "$SOURCE/tests/golden/check_db.sh" x.1.db || fail "the database breaks a rule"

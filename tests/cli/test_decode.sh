@@ -7,7 +7,7 @@ try() {
     local expected=$1 message=$2 before status
     shift 2
     before=$(ls -A)
-    timeout -k 5 60 "$STALLTRAP" decode "$@" >.try/out 2>.try/err
+    timeout -k 5 600 "$STALLTRAP" decode "$@" >.try/out 2>.try/err
     status=$?
     [ $status -eq "$expected" ] || fail "decode $*: exit status $status, expected $expected" .try/err
     grep -qE -- "$message" .try/err || fail "decode $*: no '$message'" .try/err
@@ -105,8 +105,8 @@ EOF
 [ "$(jq .branches.call out)" -gt 10000 ] || fail "the large one has few calls" out
 (
     cd bad || exit 1
-    timeout 60 "$BUILD/tests/decode_bad" memory whole.data && timeout 60 "$BUILD/tests/decode_bad" calls whole.data &&
-        timeout 60 "$BUILD/tests/decode_bad" cut cut.data && timeout 60 "$BUILD/tests/decode_bad" pages large.data
+    timeout 600 "$BUILD/tests/decode_bad" memory whole.data && timeout 600 "$BUILD/tests/decode_bad" calls whole.data &&
+        timeout 600 "$BUILD/tests/decode_bad" cut cut.data && timeout 600 "$BUILD/tests/decode_bad" pages large.data
 ) 2>bad.err || fail "decode under adverse conditions: $?" bad.err
 [ "$(ls -A bad)" = "$(printf 'cut.data\nlarge.data\nwhole.data')" ] || fail "files are left: $(ls -A bad)"
 

@@ -33,7 +33,7 @@ for form in x.1.data pipe.data compressed.data; do
     size=$(wc -c <$form)
     for ((i = 1; i < 40; i++)); do
         head -c $((size * i / 40)) $form >cut.data
-        timeout 20 "$STALLTRAP" decode --dump calls cut.data >cut.calls 2>cut.err
+        timeout 600 "$STALLTRAP" decode --dump calls cut.data >cut.calls 2>cut.err
         status=$?
         [ $status -eq 0 ] || { [ $status -eq 1 ] && grep -q cut.data cut.err; } || fail "$form cut at $i/40: ends with $status" cut.err
         ! grep -q 'Sanitizer\|runtime error' cut.err || fail "$form cut at $i/40" cut.err

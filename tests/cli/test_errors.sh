@@ -6,7 +6,7 @@
 try() {
     local expected=$1 message=$2 status
     shift 2
-    timeout -k 5 60 "$STALLTRAP" arm "$@" >out 2>err
+    timeout -k 5 600 "$STALLTRAP" arm "$@" >out 2>err
     status=$?
     is "exit status of arm $*" "$expected" "$status"
     has "message of arm $*" "$message" err
@@ -90,7 +90,7 @@ if [ "$(id -u)" = 0 ]; then
     own=$!
     disown $own
     started+=("$own")
-    sleep 0.2
+    wait_for "the program under another user" sh -c "grep -qx arm_target /proc/$own/comm && ! grep -q '^Uid:[[:space:]]*0' /proc/$own/status"
     "${unprivileged[@]}" ../stalltrap-copy arm --source step -p "$own" -o ../x >../out 2>../err
     is "exit status" 1 $?
     has "message" "cannot create a file for '../x.1.data': Permission denied" ../err
@@ -114,7 +114,7 @@ run "a process that ends while it is being armed"
 for i in 1 2 3 4 5; do
     ./arm_target end "$i" 1 &
     brief=$!
-    timeout -k 5 30 "$STALLTRAP" arm --source step --no-decode -o brief -p "$brief" >out 2>err
+    timeout -k 5 600 "$STALLTRAP" arm --source step --no-decode -o brief -p "$brief" >out 2>err
     status=$?
     case $status in
     0) has "result" '^wrote brief\.' out ;;

@@ -13,7 +13,7 @@ make_db() { # FILE [SQL-FILE]
 try() {
     local expected=$1 message=$2 status
     shift 2
-    timeout 60 "$STALLTRAP" "$@" >out 2>err
+    timeout 600 "$STALLTRAP" "$@" >out 2>err
     status=$?
     [ $status -eq "$expected" ] || fail "$* ends with $status, expected $expected" out err
     grep -qF -e "$message" err || fail "$*: no message '$message'" out err
@@ -56,7 +56,7 @@ for command in query report view export; do
     on 1 "no such table: " lacking.db
     try 2 "which trace database?" $command
     try 2 "'--no-such'" $command good.db --no-such
-    timeout 60 "$STALLTRAP" $command good.db "${sql[@]}" >/dev/full 2>err && fail "$command: a full disk is no failure"
+    timeout 600 "$STALLTRAP" $command good.db "${sql[@]}" >/dev/full 2>err && fail "$command: a full disk is no failure"
     grep -q 'No space left on device' err || fail "$command: no message about the full disk" err
 done
 try 1 "No such file" view good.db --screen no/such/folder/file
@@ -84,7 +84,7 @@ python3 "$SOURCE/tests/cli/check_formats.py" "$STALLTRAP" astray.db >differences
 
 # Nothing ends by a signal, runs for ever or lets a control character through.
 harmless() { # ARG...
-    timeout 60 "$STALLTRAP" "$@" >out 2>err </dev/null || fail "$* ends with $?" err
+    timeout 600 "$STALLTRAP" "$@" >out 2>err </dev/null || fail "$* ends with $?" err
     [ -s out ] || fail "$* prints nothing"
     LC_ALL=C grep -q $'[\001-\011\013-\037\177]' out err && fail "$*: control characters come out" out err
     grep -qaE $'\u202e|\u2066|\u2028|\u009b' out && fail "$*: text that deceives comes out" out
@@ -103,7 +103,7 @@ for command in report view 'view --keys ]][[t/a<Enter>nNkkjjll' 'export --to chr
     # shellcheck disable=SC2086
     harmless ${command%% *} astray.db ${command#"${command%% *}"}
 done
-timeout 60 "$STALLTRAP" export hostile.db --to perfetto -o hostile.pftrace || fail "export to perfetto ends with $?"
+timeout 600 "$STALLTRAP" export hostile.db --to perfetto -o hostile.pftrace || fail "export to perfetto ends with $?"
 rm hostile.pftrace
 "$STALLTRAP" view good.db --keys ";ATTACH 'new.db' AS n<Enter>;SELECT load_extension('x')<Enter>;DELETE FROM call<Enter>" >out || fail "SQL in view ends with $?"
 for id in $(sqlite3 hostile.db 'SELECT id FROM stall'); do

@@ -1,10 +1,11 @@
 add_test(NAME golden_schema COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/golden/check_schema.py ${CMAKE_SOURCE_DIR})
-set_tests_properties(golden_schema PROPERTIES LABELS golden TIMEOUT 60)
+st_test_is(golden_schema golden 60)
 
 # One test of calls.sh a workload; and the commands that perf's sequence alone tells the truth about.
 function(st_golden_calls name)
   add_test(NAME golden_calls.${name} COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/golden/calls.sh ${ARGN})
-  set_tests_properties(golden_calls.${name} PROPERTIES LABELS golden TIMEOUT 600
+  st_test_is(golden_calls.${name} golden 600)
+  set_tests_properties(golden_calls.${name} PROPERTIES
     ENVIRONMENT "STALLTRAP=$<TARGET_FILE:stalltrap>;BUILD=${CMAKE_BINARY_DIR};SOURCE=${CMAKE_SOURCE_DIR}")
 endfunction()
 
@@ -31,6 +32,3 @@ foreach(name tail_calls exceptions coroutine code32)
 endforeach()
 st_golden_calls(ls command /bin/ls /etc/apt)
 st_golden_calls(git command git --version)
-
-# Where npm's registry cannot be reached, its packages cannot be asked.
-set_tests_properties(golden_viewer_npm PROPERTIES SKIP_RETURN_CODE 77)

@@ -10,7 +10,7 @@ seen="SELECT thread_id, function, start_ns, end_ns, flags FROM calls WHERE NOT f
 decoded() { # NAME OPTION...: NAME.db and NAME.err
     local name=$1
     shift
-    timeout 60 "$STALLTRAP" decode x.1.data -o "$name.db" --force "$@" >decode.out 2>"$name.err" || fail "decode $* ends with $?" "$name.err"
+    timeout 600 "$STALLTRAP" decode x.1.data -o "$name.db" --force "$@" >decode.out 2>"$name.err" || fail "decode $* ends with $?" "$name.err"
 }
 
 tree() { # DB: the tree of the program's functions

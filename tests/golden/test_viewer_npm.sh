@@ -10,7 +10,7 @@ export LC_ALL=C.UTF-8
 command -v npm >/dev/null && command -v node >/dev/null || { echo "SKIPPED: there is no npm"; exit 77; }
 mkdir -p "$packages"
 if ! [ -d "$packages/node_modules/sql.js" ] || ! [ -d "$packages/node_modules/speedscope" ] || ! [ -d "$packages/node_modules/ajv" ]; then
-    timeout 200 npm install --prefix "$packages" --no-audit --no-fund --ignore-scripts sql.js@1 speedscope@1 ajv@8 >"$work/npm.log" 2>&1 ||
+    timeout 60 npm install --prefix "$packages" --fetch-retries 1 --fetch-retry-mintimeout 1000 --fetch-timeout 20000 --no-audit --no-fund --ignore-scripts sql.js@1 speedscope@1 ajv@8 >"$work/npm.log" 2>&1 ||
         { tail -3 "$work/npm.log"; echo "SKIPPED: npm's registry cannot be reached"; exit 77; }
 fi
 cd "$work" || exit 1

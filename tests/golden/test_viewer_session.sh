@@ -14,12 +14,12 @@ passed=0 failed=0
 
 pane() { tmux -S tmux "$@"; }
 
-# Keys as tmux names them, or text after -l; the screen must show the pattern within 10 s.
+# Keys as tmux names them, or text after -l; the screen must show the pattern within two minutes.
 action() { # WHAT PATTERN KEY...
     local what=$1 pattern=$2 i
     shift 2
     pane send-keys -t 0 "$@"
-    for ((i = 0; i < 400; i++)); do
+    for ((i = 0; i < 6000; i++)); do
         pane capture-pane -p -t 0 >screen
         if grep -q -- "$pattern" screen; then
             passed=$((passed + 1))

@@ -105,8 +105,8 @@ class Terminal:
         return "\n".join(line.rstrip() for line in text.split("\n"))
 
     def settled(self, want):
-        """The screen once it is the wanted one; after 5 s whatever there is. To update: once it stays as it is."""
-        before, until = "", time.monotonic() + (1 if UPDATE else 5)
+        """The screen once it is the wanted one; after two minutes whatever there is. To update: once it stays as it is."""
+        before, until = "", time.monotonic() + (1 if UPDATE else 120)
         while time.monotonic() < until:
             now = self.screen()
             if now == want:

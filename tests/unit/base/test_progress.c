@@ -90,7 +90,8 @@ static void shows_what_and_how_far(void **state)
     st_progress("the rest", 10);
     assert_true(shows("\rthe rest: 0 %\033[K"));
     st_progress("that takes long", 0);
-    assert_true(shows("\rthat takes long: 1 s\033[K"));
+    assert_true(shows("\rthat takes long: ")); /* a thread that misses a second shows another */
+    assert_true(shows(" s\033[K"));
     st_progress_end();
     take(0);
     assert_string_equal(text + length - 4, "\r\033[K");
@@ -121,6 +122,7 @@ static void waits_a_second(void **state)
 static void short_work_shows_nothing(void **state)
 {
     (void)state;
+    setenv("STALLTRAP_PROGRESS", "3600", 1); /* of an hour, on any machine */
     st_progress("doing it", 2);
     st_progress_add(1);
     st_progress_end();

@@ -11,6 +11,7 @@
 #include <intel-pt.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -237,13 +238,14 @@ static inline void sleep_ms(unsigned ms)
 /* A machine that is busy with other things may take so long for what takes milliseconds. */
 enum { PATIENCE_MS = 60000 };
 
-/* Waits until the condition holds, at most PATIENCE_MS; its value is whether it does. */
+/* Waits until the condition holds, at most PATIENCE_MS; its value is whether it did. */
 #define UNTIL(condition)                                                                                     \
     ({                                                                                                       \
         uint64_t until_ = now_ms() + PATIENCE_MS;                                                            \
-        while (!(condition) && now_ms() < until_)                                                            \
+        bool holds_;                                                                                         \
+        while (!(holds_ = (condition)) && now_ms() < until_)                                                 \
             sleep_ms(5);                                                                                     \
-        (condition);                                                                                         \
+        holds_;                                                                                              \
     })
 
 /* What a process's state letter is (proc(5)); 0: it is gone. */

@@ -318,5 +318,5 @@ int main(void)
     };
 
     shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    return shared == MAP_FAILED || cmocka_run_group_tests(tests, NULL, NULL);
+    return shared == MAP_FAILED ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,14 +54,22 @@ OWN void set_timer(void)
     setitimer(ITIMER_REAL, &soon, NULL);
 }
 
+/* The signal stays blocked until it is spun for, so it cannot come too early: in set_timer(), on a slow
+ * machine. */
 OWN void spin_until_alarm(void)
 {
+    sigset_t blocked, before;
+
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGALRM);
+    sigprocmask(SIG_BLOCK, &blocked, &before);
     set_timer();
+    sigprocmask(SIG_SETMASK, &before, NULL);
     while (alarms == 0)
         WORK();
 }
 
-/* The signal stays blocked outside the wait, so it cannot come too early. */
+/* The same outside the wait. */
 OWN void wait_for_alarm(void)
 {
     sigset_t blocked, before;
