@@ -1,0 +1,71 @@
+#!/bin/bash
+# A kind of trigger on the running kernel: a stall ten times its threshold fires, and is told with its thread, its system call and its
+# duration. The workload notes each of its stalls from outside, so what is told must lie within what it noted, on any machine and beside
+# any work; a run that tells of no whole stall of it says nothing, and there is another.
+# usage: kinds.sh NAME | kinds.sh all (whether each kind of trigger has a row)
+set -u
+. "$SOURCE/tests/cli/lib.sh"
+workload=$programs/kinds
+
+# NAME MODE TRIGGER CONDITION: of `kinds MODE`, TRIGGER tells a row of `stalls` for which CONDITION holds; attr('KEY') is an attribute,
+# CHILD the process that the workload made.
+rows() {
+    cat <<END
+offcpu sleep offcpu>30ms,idle=yes state = 'sleeping' AND syscall = 'clock_nanosleep'
+syscall sleep syscall:clock_nanosleep>30ms syscall = 'clock_nanosleep'
+func sleep func:$workload!slow_function>30ms attr('arg0') = 12
+call sleep call:$workload!slow_function attr('arg0') = 12
+busy compute busy>30ms true
+runq hog runq>30ms attr('next') LIKE 'thread CHILD %'
+socket unread socket>30ms,side=unread attr('bytes') = 1
+quiet silence quiet:$workload!beat>30ms true
+softirq packets softirq:NET_RX>1us attr('softirq') = 'NET_RX'
+tracepoint hit tracepoint:syscalls:sys_enter_getppid attr('__syscall_nr') = 110
+usdt hit usdt:$workload:st_test:beat,if=arg0==3 attr('arg0') = 3 AND attr('arg1') = 7
+bpf hit bpf:$BUILD/tests/user.bpf.o attr('color') = 'blue'
+END
+}
+
+# Kinds without a row, and why.
+without() {
+    echo "irq no device of which it is known that it interrupts here: unit_triggers_irq, unit_triggers_truth"
+    echo "bpftrace takes as long to start as it likes: cli_arm_bpftrace"
+}
+
+if [ "$1" = all ]; then
+    "$STALLTRAP" watch -p $$ --on nonsense 2>err
+    sed -n 's/.*(there is: \(.*\)).*/\1/p' err | tr -d ' ' | tr , '\n' | sort >kinds
+    [ "$(wc -l <kinds)" -ge 13 ] || fail "the kinds of triggers are not found" err
+    { rows | cut -d' ' -f1; without | cut -d' ' -f1; } | sort -u >known
+    comm -23 kinds known >missing
+    [ ! -s missing ] || fail "these kinds have no row, and no reason" missing
+    exit 0
+fi
+
+[ "$(id -u)" = 0 ] || { echo "skipped: BPF programs need root"; exit 77; }
+read -r _ mode trigger condition < <(rows | grep "^$1 ") || fail "no row '$1'"
+start "$workload" "$mode" >noted
+target=$pid
+after=(--after 1s) # so that the stall that fired has ended
+[[ $trigger == *'>30ms'* ]] || after=()
+if [ "$mode" = hog ]; then
+    wait_for 60 pgrep -P "$target" >child || fail "the workload has no child"
+    condition=${condition//CHILD/$(cat child)}
+    wait_for 60 test -s noted || running "$(cat child)" || { echo "skipped: SCHED_FIFO is not to be had here"; exit 77; }
+fi
+
+for try in 1 2 3 4 5 6; do
+    rm -rf x.*
+    start_arm --source sample -p "$target" --on "$trigger" "${after[@]}" -o x
+    end_of "$arm" 600 "arm --on $trigger"
+    [ $status = 0 ] || fail "arm --on $trigger ends with $status" arm.out arm.err
+    grep -q '^trap 1: ' arm.out || fail "$trigger: no line about the trap" arm.out
+    echo "try $try: $(grep '^trap' arm.out)"
+    python3 "$SOURCE/tests/cli/check_kind.py" x.1.db noted "$1" "$trigger" "$condition"
+    case $? in
+    0) exit 0 ;;
+    2) ;;
+    *) fail "$trigger" arm.out arm.err noted ;;
+    esac
+done
+fail "$trigger: no whole stall of the workload was told in six runs" arm.out arm.err noted
