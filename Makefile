@@ -5,8 +5,9 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 CC ?= cc
 CTEST_ARGS ?=
+SECONDS ?= $(or $(SECONDS_EACH),60)
 
-.PHONY: all deps test native-test test-deps demo-deps sanitize demo bench fuzz ptvm-test ptvm-long install format clean
+.PHONY: all deps tests test test-all check timing-test net-test ptvm-test ptvm-long test-deps more-deps demo-deps sanitize demo bench fuzz install format clean
 
 all: $(BUILD)/build.ninja
 	cmake --build $(BUILD) -j $(JOBS)
@@ -20,17 +21,47 @@ deps:
 test-deps:
 	@tools/deps.sh build test
 
-# What fails is tried once more, and both are printed: many tests measure time, on machines that others use too. What runs in the PT
-# machine comes behind the rest, since it fills this one.
-test: native-test
-	$(MAKE) ptvm-test
+more-deps:
+	@tools/deps.sh build test more
 
-native-test: test-deps all sanitize
-	ctest --test-dir $(BUILD) -LE 'ptvm|machine' -j $(JOBS) --output-on-failure --repeat until-pass:2 --timeout 600 $(CTEST_ARGS)
+# The program and all that tests it. CMake looks again, since what the tests need may have come after it looked first.
+tests: test-deps all
+	cmake -S . -B $(BUILD)
+	cmake --build $(BUILD) -j $(JOBS) --target tests
+
+SUITE = python3 tests/suite.py --build $(BUILD) --jobs $(JOBS)
+
+# The gate: what depends on the code alone (tests/sort.cmake), once each.
+test: tests sanitize
+	$(SUITE) --tries 1 -L '^gate$$' $(CTEST_ARGS)
+
+# The gate, and all that takes long, measures time or asks others; what such a test says is asked again when the machine is quiet.
+test-all: more-deps tests sanitize
+	$(SUITE) --table $(CTEST_ARGS)
+
+# What one runs between edits: nothing that arms triggers, steps or takes long.
+check: tests
+	$(SUITE) --tries 1 -L '^check$$' $(CTEST_ARGS)
+
+# Parts of test-all. What measures time, on this machine beside other programs that measure the same:
+timing-test: more-deps tests sanitize
+	$(SUITE) -L '^timing$$' $(CTEST_ARGS)
+
+# npm's packages, a browser, a database server:
+net-test: more-deps tests
+	$(SUITE) -L '^net$$' $(CTEST_ARGS)
+
+# The emulated computer with Intel PT: the recorder and the decoder on the real driver, and that computer itself.
+ptvm-test: tests
+	$(SUITE) -L '^ptvm$$' $(CTEST_ARGS)
+
+# What takes too long for ptvm-test: every trigger in the PT machine, and what chance has a part in, more often.
+ptvm-long: tests
+	$(SUITE) -L '^machine-long$$' $(CTEST_ARGS)
 
 # The unit and golden tests once more with AddressSanitizer and UndefinedBehaviorSanitizer, and the fuzz targets, built by clang.
 sanitize: $(BUILD)/sanitize/build.ninja
-	cmake --build $(BUILD)/sanitize -j $(JOBS)
+	cmake --build $(BUILD)/sanitize -j $(JOBS) --target all tests
 
 $(BUILD)/sanitize/build.ninja: | test-deps
 	cmake -S . -B $(BUILD)/sanitize -G Ninja -DST_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug \
@@ -40,24 +71,17 @@ demo-deps:
 	@tools/deps.sh build demo
 
 demo: demo-deps all
+	cmake --build $(BUILD) -j $(JOBS) --target workload_forwarder
 	@BUILD=$(BUILD) tests/demo.sh
 
 # ONLY="FIGURE..." measures these alone.
-bench: test-deps all
+bench: more-deps tests
 	@BUILD=$(BUILD) tests/bench/run.sh $(ONLY)
 
-# SECONDS_EACH a target, 60 if not given; ONLY="TARGET..." runs these alone.
+# SECONDS=60 a target; ONLY="TARGET..." runs these alone.
 fuzz: $(BUILD)/sanitize/build.ninja
 	cmake --build $(BUILD)/sanitize -j $(JOBS) --target fuzzers
-	@BUILD=$(BUILD) tests/fuzz/run.sh $(ONLY)
-
-# In an emulated computer with Intel PT: the recorder and the decoder on the real driver, and that computer itself.
-ptvm-test: test-deps all
-	ctest --test-dir $(BUILD) --output-on-failure --repeat until-pass:2 -L '^ptvm$$'
-
-# What takes too long for ptvm-test: every trigger in the PT machine, and what chance has a part in, more often.
-ptvm-long: test-deps all
-	ctest --test-dir $(BUILD) --output-on-failure -L '^machine-long$$'
+	@BUILD=$(BUILD) SECONDS_EACH=$(SECONDS) tests/fuzz/run.sh $(ONLY)
 
 install: all
 	cmake --install $(BUILD)

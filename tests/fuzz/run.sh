@@ -1,6 +1,8 @@
 #!/bin/bash
-# Runs each libFuzzer target (all, or those named) over its seeds, what once failed (found/TARGET) and its corpus, then on for SECONDS_EACH (60). The corpora stay in
-# the build folder and grow; what makes a target fail is kept in findings/ beside them. The programs are those of `make fuzz`.
+# Runs each libFuzzer target (all, or those named) over its seeds, what once failed (found/TARGET) and its corpus, then on for
+# SECONDS_EACH (60). The corpora stay in the build folder and grow; what makes a target fail is kept in findings/ beside them, a seed
+# from then on. With RUNS, so many inputs that are the same each time, without the corpus: the tests look whether anything broke, and
+# `make fuzz` looks for what is new. The programs are those of `make fuzz`.
 # usage: run.sh [TARGET...]
 set -u
 sanitized=$(realpath "${BUILD:-build}")/sanitize
@@ -22,21 +24,27 @@ seeds() { # TARGET FOLDER
 }
 
 run() { # TARGET
-    local corpus=$sanitized/corpus/$1 findings=$sanitized/findings/$1 seeds
+    local corpus=$sanitized/corpus/$1 findings=$sanitized/findings/$1 seeds options=(-max_total_time="$seconds" -timeout=20)
     [ -x "$programs/fuzz_$1" ] || { echo "$programs/fuzz_$1 is not there: run 'make fuzz' or 'make sanitize'" >&2; return 1; }
-    mkdir -p "$corpus" "$findings"
     seeds=$(mktemp -d) || return 1
-    seeds "$1" "$seeds" &&
-        "$programs/fuzz_$1" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
-            -artifact_prefix="$findings/" "$corpus" "$seeds" >"$findings/log" 2>&1
-    local status=$?
+    if [ -n "${RUNS:-}" ]; then # a limit of time would be a test of the machine: the test's own is there for what hangs
+        corpus=$seeds/grown
+        options=(-runs="$RUNS" -seed=1 -timeout=0)
+    fi
+    mkdir -p "$corpus" "$findings" "$seeds/given"
+    seeds "$1" "$seeds/given" &&
+        find "$findings" \( -name 'crash-*' -o -name 'leak-*' -o -name 'timeout-*' -o -name 'oom-*' \) -exec cp {} "$seeds/given" \; &&
+        "$programs/fuzz_$1" -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 "${options[@]}" \
+            -artifact_prefix="$findings/" "$corpus" "$seeds/given" >"$findings/log" 2>&1
+    local status=$? grown
+    grown=$(find "$corpus" -type f | wc -l)
     rm -rf "$seeds"
     if [ $status -ne 0 ]; then
         tail -n 60 "$findings/log" >&2
-        echo "fuzz_$1 FAILED: its input is in $findings" >&2
+        echo "fuzz_$1 FAILED: its input is in $findings, and a seed from now on: copy it to tests/fuzz/found/$1 to keep it" >&2
         return 1
     fi
-    echo "fuzz_$1: $(sed -n 's/^stat::number_of_executed_units: *//p' "$findings/log") inputs, corpus $(ls "$corpus" | wc -l)"
+    echo "fuzz_$1: $(sed -n 's/^stat::number_of_executed_units: *//p' "$findings/log") inputs, corpus $grown"
 }
 
 failed=0

@@ -2,8 +2,10 @@
 # Traces of real processors: FOLDER holds a folder NAME each, with trace.pt, images.list (as for --images) and expected.json: what
 # libipt's instruction decoder finds in it ("instructions", "classes", "errors", and "decoder_config", the options of decode).
 # Decoded by both walks, beside that decoder: the same branches up to the first error, and where there is none the same counts.
-# usage: real_traces.sh FOLDER    STALLTRAP is the program, INSN_WALK the reference
+# usage: real_traces.sh FOLDER    STALLTRAP is the program, INSN_WALK the reference; ST_REAL_TRACES stands before FOLDER
 set -u
+set -- "${ST_REAL_TRACES:-$1}"
+[ -d "$1" ] || { echo "skipped: no traces of real processors in $1 (ST_REAL_TRACES names their folder)"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0 n=0

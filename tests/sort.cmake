@@ -1,0 +1,59 @@
+# Which tests are the gate (`make test`), and which are not. A test is in the gate unless it stands here: its result then depends on the
+# code alone, not on the speed of the machine, its load, its disk, its uptime, other processes or the network. What stands here is in
+# `make test-all`, under the label of its list; ptvm, machine-long, field, fresh and hostile are lists too, and whole folders.
+
+# Measures time, or fails when a thread does not run for some milliseconds: "nothing may fire", exact counts of short waits, two clocks
+# that are compared, a sleep that stands for a condition.
+set(ST_TIMING
+  "^unit_triggers_(busy|cgroup|chain|follow|func|hang|idle|irq|learned|limits|offcpu|python|runq|socket|syscall|truth)$"
+  "^unit_(recorder_(sideband|step_rings|step_threads|step_waits)|perfdata_record)$"
+  "^cli_arm_(bpftrace|decode|every_stall|mark|questions|runtimes|survive|traps|watch)$"
+  "^cli_(causes|forwarder_calls|idle_places|sample|sample_servers|sample_truth|sample_waits|socat|watch_octaves)$"
+  "^cli_stalls[.]"
+  "^golden_(go|slow_peer|viewer_session)$"
+  "^workloads[.]forwarder[.]")
+
+# Asks another program that a network or a service brings: npm's packages, a browser, a database server.
+set(ST_NET "^golden_viewer_(elsewhere|npm|page)$")
+
+# What the sanitized build runs again: what reads foreign bytes, or packs and unpacks. The rest of it is in `make test-all`.
+set(ST_SANITIZED_GATE
+  "^unit_(base|perfdata|tracedb|decoder)_"
+  "^unit_triggers_(golang|histogram|parse|places|record)$"
+  "^unit_recorder_(children|code_files|intel_pt|proc|ptenc|record_store|snapshot)$"
+  "^golden_(deep|viewer|viewer_export|viewer_reports|viewer_tiles)$"
+  "^cli_query$")
+
+function(st_matches out name)
+  set(${out} FALSE PARENT_SCOPE)
+  foreach(pattern ${ARGN})
+    if(name MATCHES ${pattern})
+      set(${out} TRUE PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+endfunction()
+
+# Gives each test of the folder that calls this its label beside that of its kind: gate, timing or net. Those of folders that are lists of
+# their own get none.
+function(st_sort_tests)
+  get_property(tests DIRECTORY PROPERTY TESTS)
+  foreach(name ${tests})
+    string(REGEX REPLACE "^sanitized[.]" "" plain ${name})
+    get_test_property(${name} LABELS labels)
+    st_matches(timing ${plain} ${ST_TIMING})
+    st_matches(net ${plain} ${ST_NET})
+    st_matches(twice ${plain} ${ST_SANITIZED_GATE})
+    if(labels MATCHES "ptvm|machine-long|field|fresh|hostile")
+      continue()
+    elseif(timing)
+      set_property(TEST ${name} APPEND PROPERTY LABELS timing)
+    elseif(net)
+      set_property(TEST ${name} APPEND PROPERTY LABELS net)
+    elseif(plain STREQUAL name OR twice)
+      set_property(TEST ${name} APPEND PROPERTY LABELS gate)
+      # Ten times what a fast machine needs, and more: it ends what hangs, and costs nothing else.
+      set_tests_properties(${name} PROPERTIES TIMEOUT 900)
+    endif()
+  endforeach()
+endfunction()
