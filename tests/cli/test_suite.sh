@@ -76,7 +76,7 @@ test_of bad timing 'echo broken; exit 1'
 suite 1
 says '---- once more: bad' '---- bad, try 3: failed after [0-9]+ s' $'\tbad: after [0-9]+ s'
 
-test_of leaves cli 'setsid sleep 1234 >out.leaves 2>&1 & echo $! >pid'
+test_of leaves cli 'setsid sleep 1234 >out.leaves 2>&1 & echo $! >pid; until grep -qs "^sleep" "/proc/$!/cmdline"; do sleep 0.1; done'
 suite 1
 grep -qxE "left running, and ended: $(cat pid) 'sleep 1234'" out || fail "what a test left running is not named" out
 [ ! -d "/proc/$(cat pid)" ] || fail "what a test left running goes on" out
