@@ -5,7 +5,10 @@
 # usage: kinds.sh NAME | kinds.sh all (whether each kind of trigger has a row)
 set -u
 . "$SOURCE/tests/cli/lib.sh"
-workload=$programs/kinds
+# There are no spaces in a trigger, and there may be in the path of a clone.
+workload=$work/kinds
+cp "$programs/kinds" "$workload"
+cp "$BUILD/tests/user.bpf.o" .
 
 # NAME MODE TRIGGER CONDITION: of `kinds MODE`, TRIGGER tells a row of `stalls` for which CONDITION holds; attr('KEY') is an attribute,
 # CHILD the process that the workload made.
@@ -22,7 +25,7 @@ quiet silence quiet:$workload!beat>30ms true
 softirq packets softirq:NET_RX>1us attr('softirq') = 'NET_RX'
 tracepoint hit tracepoint:syscalls:sys_enter_getppid attr('__syscall_nr') = 110
 usdt hit usdt:$workload:st_test:beat,if=arg0==3 attr('arg0') = 3 AND attr('arg1') = 7
-bpf hit bpf:$BUILD/tests/user.bpf.o attr('color') = 'blue'
+bpf hit bpf:user.bpf.o attr('color') = 'blue'
 END
 }
 
