@@ -1,16 +1,16 @@
 # Which tests are the gate (`make test`), and which are not. A test is in the gate unless it stands here: its result then depends on the
 # code alone, not on the speed of the machine, its load, its disk, its uptime, other processes or the network. What stands here is in
-# `make test-all`, under the label of its list; ptvm, machine-long, field, fresh and hostile are lists too, and whole folders.
+# `make test-all`, under the label of its list; ptvm and machine-long are lists too. cli_sorted looks whether each name is one of a test.
 
 # Measures time, or fails when a thread does not run for some milliseconds: "nothing may fire", exact counts of short waits, two clocks
 # that are compared, a sleep that stands for a condition.
 set(ST_TIMING
-  "^unit_triggers_(busy|cgroup|chain|follow|func|hang|idle|irq|learned|limits|offcpu|python|runq|socket|syscall|truth)$"
+  "^unit_triggers_(busy|cgroup|chain|follow|func|hang|idle|irq|limits|offcpu|runq|socket|syscall|truth)$"
   "^unit_(recorder_(sideband|step_rings|step_threads|step_waits)|perfdata_record)$"
-  "^cli_arm_(bpftrace|decode|every_stall|mark|questions|runtimes|survive|traps|watch)$"
-  "^cli_(causes|forwarder_calls|idle_places|sample|sample_servers|sample_truth|sample_waits|socat|watch_octaves)$"
+  "^cli_arm_(bpftrace|decode|mark|questions|survive|traps|watch)$"
+  "^cli_(causes|forwarder_calls|sample|sample_servers|sample_truth|socat)$"
   "^cli_stalls[.]"
-  "^golden_(go|slow_peer|viewer_session)$"
+  "^golden_(go|viewer_session)$"
   "^workloads[.]forwarder[.]")
 
 # Asks another program that a network or a service brings: npm's packages, a browser, a database server.
@@ -19,7 +19,7 @@ set(ST_NET "^golden_viewer_(elsewhere|npm|page)$")
 # What the sanitized build runs again: what reads foreign bytes, or packs and unpacks. The rest of it is in `make test-all`.
 set(ST_SANITIZED_GATE
   "^unit_(base|perfdata|tracedb|decoder)_"
-  "^unit_triggers_(golang|histogram|parse|places|record)$"
+  "^unit_triggers_(parse|record)$"
   "^unit_recorder_(children|code_files|intel_pt|proc|ptenc|record_store|snapshot)$"
   "^golden_(deep|viewer|viewer_export|viewer_reports|viewer_tiles)$"
   "^cli_query$")
@@ -44,7 +44,7 @@ function(st_sort_tests)
     st_matches(timing ${plain} ${ST_TIMING})
     st_matches(net ${plain} ${ST_NET})
     st_matches(twice ${plain} ${ST_SANITIZED_GATE})
-    if(labels MATCHES "ptvm|machine-long|field|fresh|hostile")
+    if(labels MATCHES "ptvm|machine-long")
       continue()
     elseif(timing)
       set_property(TEST ${name} APPEND PROPERTY LABELS timing)

@@ -4,7 +4,7 @@
 
 usage: suite.py [--build BUILD] [--jobs N] [--tries N] [--table] [CTEST-OPTION...]
 
-  --tries  1: nothing is tried again. More (3): what failed and has one of the labels timing, net and field is tried again, alone, each
+  --tries  1: nothing is tried again. More (3): what failed and has the label timing or net is tried again, alone, each
            time when the machine is quiet. What a sanitizer finds, or crashes, is never tried again: it is found
   --table  a line a test at the end: what became of it, seconds, why
 
@@ -30,11 +30,10 @@ LINES, LEAST = 120, 12
 PROGRESS = re.compile(r"^\s*(\d+)/(\d+) Test\s+#\d+: (\S+) [. ]*(.*)$")
 PROGRESS_EVERY = 120  # seconds, where no one watches
 PR_SET_CHILD_SUBREAPER = 36
-LONG_RUN = 3600  # seconds behind which nothing is tried again: what hangs would take as long each time
 CMOCKA_SKIP = re.compile(r"^\[  SKIPPED \] (?!\d+ test)(\S.*)$")
 INCONCLUSIVE = re.compile(r"^\s*inconclusive\b:?\s*(.*)$", re.IGNORECASE | re.MULTILINE)
 CRASH = re.compile(r"Segmentation fault|core dumped|Aborted|SIGSEGV|SIGABRT|SIGBUS")
-TRIED_AGAIN = {"timing", "net", "field"}  # labels
+TRIED_AGAIN = {"timing", "net"}  # labels
 QUIET, QUIET_FOR, PATIENCE = 0.2, 20, 300  # share of the processors that others may have, over so many seconds, and how long to wait
 REASON = re.compile(r"^\s*(?:truth: )?(skipped|skip)\b:?\s*(.*)$", re.IGNORECASE)
 
@@ -259,14 +258,13 @@ def main():
     build = os.path.abspath(known.build)
     report = os.path.join(build, "suite.xml")
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    begun = time.monotonic()
     tries = [ctest(build, ["-j", known.jobs, *options], report)]
     if not tries[0]:
         sys.exit("suite.py: no tests were found")
     labels = labels_of(build)
     for _ in range(known.tries - 1):
         again = retried(tries[-1], labels)
-        if not again or time.monotonic() - begun > LONG_RUN:
+        if not again:
             break
         headline(f"once more: {', '.join(again)}")
         wait_until_quiet()

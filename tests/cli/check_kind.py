@@ -6,11 +6,14 @@ import sqlite3
 import sys
 
 path, noted, kind, trigger, condition = sys.argv[1:]
-# A hit has no length, and a handler of the kernel's is no stall of the workload's: what is told need only be of its thread.
-LONG = {"offcpu", "syscall", "func", "busy", "runq", "socket", "quiet"}
 STALL = 300_000_000
-# Of a wait, some of the time may pass before it begins: a thread that is preempted on its way into it.
-LEAST = 270_000_000
+# What is told of a whole stall is at least this long. A call, a function, a loop's turn and a silence enclose all of it. Of a wait, some of
+# the time may pass before it begins: the thread is preempted on its way into it, or the data come late. Of the other kinds a hit has no length, and a
+# handler of the kernel's is no stall of the workload's: they need only be of its thread.
+LEAST = {"syscall": STALL, "func": STALL, "busy": STALL, "quiet": STALL}
+LEAST |= {kind: STALL * 9 // 10 for kind in ("offcpu", "runq", "socket")}
+# A stall that other work made longer than this may hold a long wait of another kind.
+MOST = STALL * 3 // 2
 
 
 def bad(text):
@@ -23,7 +26,12 @@ db.row_factory = sqlite3.Row
 meta = dict(db.execute("SELECT key, value FROM meta").fetchall())
 offset = int(meta["origin_perf_ns"]) + int(meta["wall_offset_ns"])
 stalls = [tuple(map(int, line.split())) for line in open(noted, encoding="utf-8") if line.endswith("\n")]
-tid = stalls[0][0] if stalls else None
+if not stalls:
+    print("the workload has noted nothing yet")
+    sys.exit(2)
+if "trigger_stall_id" not in meta:
+    bad("meta names no stall that fired")
+tid = stalls[0][0]
 attr = re.sub(r"attr\(('\w+')\)", r"(SELECT value FROM stall_attr WHERE stall_id = s.id AND key = \1)", condition)
 rows = db.execute(f"SELECT s.*, ({attr}) AS holds, s.id = {meta['trigger_stall_id']} AS fired FROM stalls s").fetchall()
 if not any(r["fired"] for r in rows):
@@ -32,9 +40,9 @@ whole = 0
 for row in rows:
     if row["kind"] != kind or row["trigger"] != trigger:
         bad(f"kind {row['kind']} of {row['trigger']}")
-    if tid is not None and row["tid"] != tid:
+    if row["tid"] != tid:
         bad(f"thread {row['tid']}, where {tid} stalls: {row['reason']}")
-    if kind not in LONG:
+    if kind not in LEAST:
         whole += bool(row["holds"])
         continue
     if row["end_ns"] is None:
@@ -42,10 +50,12 @@ for row in rows:
     # The stall of the workload in which the middle of this one lies.
     middle = row["start_ns"] + row["duration_ns"] // 2 + offset
     own = next((s for s in stalls if s[1] <= middle <= s[1] + s[2]), None)
-    if not own or row["duration_ns"] < LEAST:
+    if not own:
         continue
     if row["duration_ns"] > own[2]:
         bad(f"told {row['duration_ns']} ns, where all of the stall took {own[2]} ns: {row['reason']}")
+    if row["duration_ns"] < LEAST[kind] or own[2] > MOST:
+        continue
     if not row["holds"]:
         bad(f"told {row['reason']!r} (state {row['state']}, system call {row['syscall']}), where {condition}")
     whole += 1

@@ -11,4 +11,5 @@ if command -v perf >/dev/null && [ ! -d "$perf_cache" ]; then
     # Who comes second leaves it to who came first.
     [ ! -d "$made/[vdso]" ] || mv -T "$made" "$perf_cache" 2>/dev/null
     rm -rf "$made" "$made.data"
+    unset made
 fi

@@ -32,6 +32,33 @@ says() { # PATTERN...: each matches a line of what it printed behind ctest's own
     done
 }
 
+# What is tried again waits for a quiet machine, and not for ever.
+python3 - "$SOURCE/tests" >out 2>err <<'END' || fail "waiting for a quiet machine" out err
+import sys
+sys.path.insert(0, sys.argv[1])
+import suite
+seen = []
+def machine(*shares):
+    """Of so many looks at it, others had these shares of the processors."""
+    used = whole = 0
+    def busy():
+        nonlocal used, whole
+        seen.append(1)
+        if len(seen) % 2 == 0:
+            used, whole = used + 100 * shares[min(len(seen) // 2, len(shares)) - 1], whole + 100
+        return used, whole
+    return busy
+suite.QUIET_FOR = 0.01
+suite.busy = machine(0.9, 0.5, 0.1)
+suite.wait_until_quiet()
+assert len(seen) == 6, seen
+seen.clear()
+suite.PATIENCE, suite.busy = 0.2, machine(0.9)
+suite.wait_until_quiet()
+assert len(seen) >= 2, seen
+END
+[ "$(cat out)" = "the machine does not get quiet: tried again all the same after 0.2 s" ] || fail "what it says of a busy machine" out
+
 test_of good unit 'echo all well'
 test_of lacks unit 'echo "skipped: there is no such hardware"; exit 77'
 test_of partly unit 'printf "%s\n" "[ RUN      ] one" "skipped: no fentry" "[  SKIPPED ] one" "[  PASSED  ] 3 test(s)." "[  SKIPPED ] 1 test(s), listed below:" "[  SKIPPED ] one"'
