@@ -1,5 +1,6 @@
 /* Table-driven options over getopt_long. */
 #include "base/opt.h"
+#include "base/complete.h"
 #include "base/nearest.h"
 #include "base/units.h"
 
@@ -142,6 +143,10 @@ int st_opt_parse(const struct st_opt_usage *usage, const struct st_option *table
 {
     struct getopt_table t;
 
+    if (st_completing()) {
+        st_complete_options(usage, table);
+        return 0;
+    }
     build(&t, table, stop_early);
     optind = 0; /* glibc: start anew, with the letters' prefix read again */
     opterr = 0;

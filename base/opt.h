@@ -2,6 +2,7 @@
 #ifndef ST_BASE_OPT_H
 #define ST_BASE_OPT_H
 
+#include "base/complete.h"
 #include "base/error.h"
 
 #include <stdbool.h>
@@ -46,12 +47,15 @@ struct st_opt_usage {
     const char *synopsis; /* "[TARGET] [--on TRIGGER]... [OPTION]..." */
 
     const char *about; /* one or two lines */
+
+    const struct st_completer *completers; /* for the shells; NULL: the table says enough */
 };
 
 /* Parses argv[1..argc). Options may stand anywhere before "--"; the rest stays. --help prints the help to
  * stdout. Returns the index of the first operand in argv (operands are moved to the end, in order), 0 when
  * help was printed and the caller should end with success, or ST_EUSAGE with the place and the nearest
- * option. argv[0] is the command's name. With `stop_early` true, parsing ends at the first operand. */
+ * option. Where the shell asks what may stand there (st_complete_begin), that is printed and 0 returned.
+ * argv[0] is the command's name. With `stop_early` true, parsing ends at the first operand. */
 int st_opt_parse(const struct st_opt_usage *usage, const struct st_option *table, int argc, char **argv,
                  bool stop_early, struct st_error *err);
 

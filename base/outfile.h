@@ -11,18 +11,26 @@
 struct st_outfile {
     int fd; /* for writing and reading back; -1 when none */
 
-    char temp[PATH_MAX]; /* for libraries that open by name */
+    int folder; /* that both names are in; -1 when none */
 
-    char path[PATH_MAX];
+    char temp[NAME_MAX + 1], name[NAME_MAX + 1];
+
+    char path[PATH_MAX]; /* for messages */
 };
 
-/* Starts the file that will be `path`. On error (ST_EFAIL: no folder, no permission, no space; ST_EUSAGE:
- * name too long) nothing is left behind. */
+/* Starts the file that will be `path`. On error (ST_EFAIL: no folder, no permission, no space, or a device,
+ * link or folder has the name; ST_EUSAGE: name too long) nothing is left behind. */
 int st_outfile_open(struct st_outfile *out, const char *path, struct st_error *err);
 
-/* fsync, rename to the name, fsync of the folder. With `replace` false an existing file is an error and
- * stays. On any error the temporary file is removed and nothing stands under the name that did not before.
- * Closes fd. */
+/* The same for the file `name` in the open folder `folder`, which stays the caller's; messages call it
+ * `path`. */
+int st_outfile_open_at(struct st_outfile *out, int folder, const char *name, const char *path,
+                       struct st_error *err);
+
+/* fsync, rename to the name, fsync of the folder; of root by way of sudo the file becomes that user's
+ * (st_folder_give). With `replace` false an existing file is an error and stays; what is no regular file is
+ * never replaced. On any error the temporary file is removed and nothing stands under the name that did not
+ * before. Closes fd. */
 int st_outfile_commit(struct st_outfile *out, bool replace, struct st_error *err);
 
 /* Closes and removes the temporary file. Safe on a zeroed or committed struct. */

@@ -114,7 +114,7 @@ static bool begin(void)
     const char *after = getenv("STALLTRAP_PROGRESS");
     pthread_condattr_t monotonic;
 
-    if (!isatty(STDERR_FILENO) || (after && !strcmp(after, "off")))
+    if ((!isatty(STDERR_FILENO) && !getenv(ST_PROGRESS_TERMINAL)) || (after && !strcmp(after, "off")))
         return false;
     p.after = after && *after ? strtod(after, NULL) : AFTER;
     p.begun = now();

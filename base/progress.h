@@ -10,6 +10,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* In the environment of a process whose stderr is a pipe to one that passes it on to a terminal: progress is
+ * shown. */
+#define ST_PROGRESS_TERMINAL "STALLTRAP_TERMINAL"
+
 /* A part of the work begins: `what` ("decoding", printable, lives on) of `all` units; 0: it is not known how
  * many, so the line says how long it takes. Begins the work where none was begun. */
 void st_progress(const char *what, uint64_t all);

@@ -38,6 +38,8 @@ bool st_cp_printable(uint32_t cp)
         return false;
     if (cp == 0x2028 || cp == 0x2029 || (cp >= 0x202a && cp <= 0x202e) || (cp >= 0x2066 && cp <= 0x2069))
         return false;
+    if ((cp & 0xfffe) == 0xfffe || (cp >= 0xfdd0 && cp <= 0xfdef)) /* no characters, nor allowed in XML */
+        return false;
     return cp != 0x200e && cp != 0x200f && cp != 0x61c && cp != 0xfeff;
 }
 

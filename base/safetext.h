@@ -11,7 +11,8 @@
 size_t st_utf8_decode(const char *s, size_t n, uint32_t *cp);
 
 /* Whether a code point may be shown as it is: not a control (C0, DEL, C1), not a line or paragraph separator,
- * not a bidirectional override or isolate, which can make a name look like another. */
+ * not a bidirectional override or isolate, which can make a name look like another, and not one of those that
+ * Unicode never makes characters (U+FFFE, U+FFFF and the like). */
 bool st_cp_printable(uint32_t cp);
 
 /* Copies the string src to dst (at most size bytes with the final NUL, cut between characters); what is not

@@ -1,6 +1,8 @@
 /* Chunks of growing size; those that the budget has no room for are written out as soon as they are full. */
 #include "base/spool.h"
 
+#include "base/folder.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +20,8 @@ static_assert((int)FIRST_ROOM >= (int)ST_SPOOL_MOST, "any chunk has room for wha
 
 struct st_spill {
     char folder[PATH_MAX];
+
+    int (*open)(void); /* NULL: it is made in `folder` */
 
     size_t budget;
 
@@ -70,6 +74,11 @@ void st_spill_free(struct st_spill *s)
     free(s);
 }
 
+void st_spill_by(struct st_spill *s, int (*open)(void))
+{
+    s->open = open;
+}
+
 uint64_t st_spill_bytes(struct st_spill *s)
 {
     uint64_t bytes;
@@ -94,18 +103,16 @@ static int failed(const struct st_spill *s, const char *what, struct st_error *e
                    "(-o), or let 'stalltrap decode' have more memory (--memory)");
 }
 
-/* File systems that know no O_TMPFILE get a name for a moment. */
 static int open_file(const struct st_spill *s)
 {
-    char name[PATH_MAX + 32];
-    int fd = open(s->folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    int folder, fd;
 
-    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL && errno != ENOENT))
-        return fd;
-    snprintf(name, sizeof(name), "%s/.stalltrap.XXXXXX", s->folder);
-    fd = mkostemp(name, O_CLOEXEC);
-    if (fd >= 0)
-        unlink(name);
+    if (s->open)
+        return s->open();
+    folder = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    fd = folder < 0 ? -1 : st_folder_create_nameless(folder);
+    if (folder >= 0)
+        close(folder);
     return fd;
 }
 

@@ -20,6 +20,9 @@ int st_spill_new(const char *beside, size_t budget, struct st_spill **spill, str
 /* Its spools are freed before. NULL is allowed. */
 void st_spill_free(struct st_spill *spill);
 
+/* `open` gives the file, a descriptor or -1 with errno, for a process that may not make it. */
+void st_spill_by(struct st_spill *spill, int (*open)(void));
+
 /* Bytes that went to the file, dropped ones included. */
 uint64_t st_spill_bytes(struct st_spill *spill);
 

@@ -74,10 +74,22 @@ enum st_waker_ctx {
     ST_WAKER_IDLE = 5,
 };
 
+/* Of who wakes a thread before the threshold only the context and the thread are kept. */
+#define ST_WAKER_VEC_UNKNOWN 0xffffffffu
+
 #define ST_STALL_KSTACK 64
 #define ST_STALL_USTACK 128
 #define ST_STALL_WSTACK 48
 #define ST_STALL_EXTRA  256
+
+/* A value in wstack that is no frame, as in perf's call chains (PERF_CONTEXT_USER): user frames follow. */
+#define ST_STALL_USER_FRAMES 0xfffffffffffffe00ull
+
+/* And two in ustack: pairs of a code object and an instruction follow, the frames of an interpreted program,
+ * innermost first; behind the second one those of the waker. In records as triggers write them only: in a
+ * snapshot they are texts (frame.N, waker_frame.N). */
+#define ST_STALL_PYTHON_FRAMES       0xfffffffffffffd00ull
+#define ST_STALL_WAKER_PYTHON_FRAMES 0xfffffffffffffc00ull
 
 struct st_stall_record {
     st_u32 magic;
@@ -121,7 +133,7 @@ struct st_stall_record {
 
     char waker_comm[16];
 
-    st_u32 waker_vec; /* softirq number (include/linux/interrupt.h) or irq number */
+    st_u32 waker_vec; /* softirq number (include/linux/interrupt.h) or irq number, or ST_WAKER_VEC_UNKNOWN */
 
     st_u32 next_tid; /* who got the CPU when the thread lost it */
 
@@ -144,10 +156,30 @@ struct st_stall_record {
 
     st_u64 ustack[ST_STALL_USTACK];
 
-    st_u64 wstack[ST_STALL_WSTACK]; /* the waker's kernel stack */
+    st_u64 wstack[ST_STALL_WSTACK]; /* the waker's kernel stack; behind ST_STALL_USER_FRAMES, where that is
+                                       among them, its user stack */
 
     char extra[ST_STALL_EXTRA];
 };
+
+#ifndef __bpf__
+/* Whether it is known which softirq, or interrupt, woke the thread. Older records have 0 where it is not:
+ * with it comes the waker's stack. */
+static inline int st_stall_knows_vec(const struct st_stall_record *r)
+{
+    return r->waker_vec != ST_WAKER_VEC_UNKNOWN && (r->waker_vec || r->wstack_n);
+}
+
+/* How many of the wstack_n frames are of the kernel; behind them stands ST_STALL_USER_FRAMES, or nothing. */
+static inline unsigned st_stall_waker_kernel(const struct st_stall_record *r)
+{
+    unsigned n = 0;
+
+    while (n < r->wstack_n && n < ST_STALL_WSTACK && r->wstack[n] != ST_STALL_USER_FRAMES)
+        n++;
+    return n;
+}
+#endif
 
 #define ST_MARK_NAME 64
 #define ST_MARK_TEXT 192
@@ -179,10 +211,19 @@ struct st_symbol_record {
 
 /* What the recorder knows about the snapshot as a whole, a sample of ST_META_EVENT_NAME: NUL-terminated
  * "key=value" strings follow, `n` bytes of them. Times are perf clock ns, in decimal. Readers skip keys they
- * do not know. version         of stalltrap reason          trigger | interrupt | signal | snap | end trigger
- * the text of the --on that fired; trigger_index, trigger_seq: of its stall record text            the
- * sentence about it that was printed source          name of the source; source_text: what it says of itself
+ * do not know.
+ *
+ *   version         of stalltrap
+ *   reason          trigger | interrupt | signal | snap | end | timeout
+ *   trigger         the text of the --on that fired; trigger_index, trigger_seq: of its stall record
+ *   text            the sentence about it that was printed
+ *   runtime         what interprets the program of the stalled thread, "Python 3.11.2", and
+ *   frame.N         its frames, "FUNCTION (FILE:LINE)": N is 0 for the innermost one
+ *   waker_frame.N   those of the thread that woke it, as it did
+ *   source          name of the source; source_text: what it says of itself
  *   target          as on the command line
+ *   command.PID     the command line, or title, of the process that stalled and of those that were named
+ *   exe.PID         the path of its program
  *   armed           when everything was live
  *   freeze_asked, freeze_done, resumed    when the rings were told to stop, had stopped, went on
  *   in_kernel       1: stopped by the kernel before user space woke, else 0
@@ -190,11 +231,17 @@ struct st_symbol_record {
  *   mono_offset_ns  CLOCK_MONOTONIC = perf clock + this
  *   pause.N         "stopped=TIME done=TIME resumed=TIME": nothing was recorded meanwhile, for an earlier
  *                   snapshot; stopped 0: some rings were stopped by the kernel, before `done`
- *   ring.IDX        "tid=T cpu=C since=TIME offset=BYTES size=BYTES truncated=0|1 in_kernel=0|1 late=BYTES"
- * of each ring; in_kernel: stopped by the kernel before user space woke; late: written since its thread last
- * got a CPU switches_since  context switches before this were dropped for room (absent: none were)
+ *   ring.IDX        "tid=T cpu=C since=TIME offset=BYTES size=BYTES in_kernel=0|1 stopped=TIME" of each ring;
+ *                   in_kernel: stopped by the kernel before user space woke; stopped: when user space had
+ *                   stopped it, 0: not known
+ *   marks.IDX       "cpu=C since=TIME offset=BYTES size=BYTES" of each ring of wake-ups
+ *   unseen_cpus     "1,3": CPUs that came or went, on which nothing is recorded (absent: none did)
+ *   unmarked_cpus   the same of wake-ups
+ *   comm.TID        the name of a thread that woke others
+ *   switches_since  context switches before this were dropped for room (absent: none were)
  *   stalls_since    stall records before this were dropped for room (absent: none were)
  *   marks_since     marks before this were overwritten by newer ones (absent: none were)
+ *   unnamed.PID     why names of the process's code that was made at run time are missing
  *   lost_events     records the triggers could not write
  *   warning         a sentence; may occur several times */
 struct st_meta_record {

@@ -40,23 +40,44 @@ static int push_pid(struct st_target *t, pid_t pid, struct st_error *err)
 
 int st_target_add_pids(void *to, const char *text, struct st_error *err)
 {
+    static const char blanks[] = " \t\n";
     struct st_target *t = to;
-    char one[16];
     int rc = take_kind(t, ST_TARGET_PIDS, err);
 
-    while (!rc) {
-        size_t len = strcspn(text, ",");
+    do {
+        size_t len;
+        char one[16];
         long pid;
 
+        text += strspn(text, blanks);
+        len = strcspn(text, ", \t\n");
         snprintf(one, sizeof(one), "%.*s", (int)len, text);
-        rc = st_parse_number("-p", one, 1, INT_MAX, &pid, err);
+        if (!rc)
+            rc = st_parse_number("-p", one, 1, INT_MAX, &pid, err);
         if (!rc)
             rc = push_pid(t, (pid_t)pid, err);
-        if (!text[len])
-            break;
-        text += len + 1;
-    }
+        text += len;
+        text += strspn(text, blanks);
+        text += *text == ',';
+    } while (!rc && *text);
     return rc;
+}
+
+int st_target_more_pids(struct st_target *t, int argc, char **argv, int first, struct st_error *err)
+{
+    for (; first < argc; first++) {
+        const char *word = argv[first];
+        int rc;
+
+        if (t->kind != ST_TARGET_PIDS || !*word || word[strspn(word, "0123456789,")]) {
+            st_fail(err, ST_EUSAGE, "unexpected argument '%s'", word);
+            return st_hint(err, "put a command to be started after '--'");
+        }
+        rc = st_target_add_pids(t, word, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
 }
 
 int st_target_set_comm(void *to, const char *text, struct st_error *err)
@@ -89,7 +110,7 @@ int st_target_set_command(struct st_target *t, char **argv, struct st_error *err
     return take_kind(t, ST_TARGET_COMMAND, err);
 }
 
-/* The number behind a key of /proc/PID/status, or -1. */
+/* The number behind a key of /proc/PID/status, or -1 and errno. */
 static long status_number(pid_t pid, const char *key)
 {
     char path[64], line[256];
@@ -103,6 +124,8 @@ static long status_number(pid_t pid, const char *key)
     while (value < 0 && fgets(line, sizeof(line), f))
         if (!strncmp(line, key, strlen(key)))
             value = strtol(line + strlen(key), NULL, 10);
+    if (value < 0 && !ferror(f))
+        errno = ESRCH;
     fclose(f);
     return value;
 }
@@ -112,8 +135,10 @@ static int resolve_pids(struct st_target *t, struct st_error *err)
     for (size_t i = 0; i < t->npids; i++) {
         long tgid = status_number(t->pids[i], "Tgid:");
 
-        if (tgid <= 0)
+        if (tgid <= 0 && (errno == ENOENT || errno == ESRCH))
             return st_fail(err, ST_EFAIL, "no process %d: it does not exist or has ended", t->pids[i]);
+        if (tgid <= 0)
+            return st_fail_errno(err, ST_EFAIL, "cannot read /proc/%d/status", t->pids[i]);
         t->pids[i] = (pid_t)tgid;
     }
     return 0;
@@ -148,7 +173,9 @@ static int match_comm(struct comm_search *s, const char *pid, struct st_error *e
     char *copy;
 
     if (!read_comm(pid, comm, sizeof(comm)))
-        return 0;
+        return errno == EMFILE || errno == ENFILE || errno == ENOMEM
+                   ? st_fail_errno(err, ST_EFAIL, "cannot read /proc/%s/comm to find '%s'", pid, s->t->comm)
+                   : 0;
     if (!strcmp(comm, s->t->comm))
         return atoi(pid) == getpid() ? 0 : push_pid(s->t, atoi(pid), err);
     copy = strdup(comm);
@@ -241,8 +268,11 @@ int st_target_threads(pid_t pid, pid_t **tids, struct st_error *err)
     struct dirent *e;
     DIR *d;
 
+    *tids = NULL;
     snprintf(path, sizeof(path), "/proc/%d/task", pid);
     d = opendir(path);
+    if (!d && (errno == ENOENT || errno == ESRCH))
+        return 0;
     if (!d)
         return st_fail_errno(err, ST_EFAIL, "cannot list the threads of process %d", pid);
     while ((e = readdir(d))) {

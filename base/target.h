@@ -35,11 +35,15 @@ struct st_target {
 };
 
 /* Option callbacks (st_opt_fn; `to` is a struct st_target *). Two kinds at once are ST_EUSAGE; -p may be
- * repeated. */
+ * repeated, and takes process ids with commas or blanks between them, as pidof(1) prints them. */
 int st_target_add_pids(void *to, const char *text, struct st_error *err);
 int st_target_set_comm(void *to, const char *text, struct st_error *err);
 int st_target_set_cgroup(void *to, const char *text, struct st_error *err);
 int st_target_set_all(void *to, const char *unused, struct st_error *err);
+
+/* Takes the operands from `first` on as more process ids behind -p: the shell makes them of `-p $(pidof
+ * NAME)`. ST_EUSAGE for any other word, and for a target of another kind. */
+int st_target_more_pids(struct st_target *t, int argc, char **argv, int first, struct st_error *err);
 
 /* Takes the operands behind "--" as the command. */
 int st_target_set_command(struct st_target *t, char **argv, struct st_error *err);
@@ -49,8 +53,8 @@ int st_target_set_command(struct st_target *t, char **argv, struct st_error *err
  * any. */
 int st_target_resolve(struct st_target *t, struct st_error *err);
 
-/* The threads of a process, from /proc/PID/task, as a malloc'd array the caller frees. Returns how many, or
- * ST_EFAIL (no such process), ST_ENOMEM. */
+/* The threads of a process, from /proc/PID/task, as a malloc'd array the caller frees. Returns how many, 0
+ * when the process has ended, or ST_EFAIL (they cannot be listed), ST_ENOMEM. */
 int st_target_threads(pid_t pid, pid_t **tids, struct st_error *err);
 
 void st_target_free(struct st_target *t);

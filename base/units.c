@@ -66,8 +66,8 @@ int st_parse_duration(const char *text, uint64_t *ns, struct st_error *err)
         return 0;
     }
     if (!*suffix)
-        return st_fail(err, ST_EUSAGE, "'%s' has no unit: did you mean %sms? (ns, us, ms, s, m, h)", text,
-                       text);
+        return st_fail(err, ST_EUSAGE, "'%s' has no unit: write %ss or %sms (ns, us, ms, s, m, h)", text,
+                       text, text);
     unit = find_unit(time_units, suffix);
     if (!unit)
         return st_fail(err, ST_EUSAGE, "'%s': unknown unit '%s' (ns, us, ms, s, m, h)", text, suffix);
