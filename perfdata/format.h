@@ -132,7 +132,7 @@ struct pd_auxtrace {
 
     uint64_t offset; /* of the first byte in the stream of this ring */
 
-    uint64_t reference;
+    uint64_t reference; /* TSC when it was read */
 
     uint32_t idx; /* of the ring */
 

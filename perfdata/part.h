@@ -34,6 +34,8 @@ struct pd_part {
 
     ST_VEC(struct pd_block) blocks; /* one for each compressed record met so far */
 
+    uint64_t packed, opened; /* bytes of them in the file, and out of it */
+
     ZSTD_DStream *zstd; /* the state behind the last block */
 
     bool zstd_broken;

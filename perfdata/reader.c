@@ -2,9 +2,10 @@
 #include "perfdata/reader.h"
 #include "perfdata/reader_state.h"
 
+#include "base/infile.h"
+
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,11 +27,13 @@ static int add_part(struct pd_reader *reader, int fd, const char *name, struct s
     return 0;
 }
 
-static int add_path(struct pd_reader *reader, const char *path, struct st_error *err)
+/* `fd` is closed. */
+static int add_opened(struct pd_reader *reader, int fd, const char *path, struct st_error *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
     int rc;
 
+    if (fd < 0 && errno == ENODEV)
+        return st_fail(err, ST_EFAIL, "cannot read '%s': it is no regular file", path);
     if (fd < 0)
         return st_fail_errno(err, ST_EFAIL, "cannot open '%s'", path);
     rc = add_part(reader, fd, path, err);
@@ -136,73 +139,82 @@ static long part_number(const char *name)
     return *end || errno ? -1 : n;
 }
 
-static int is_part(const struct dirent *entry)
+static int by_size(const void *a, const void *b)
 {
-    return part_number(entry->d_name) >= 0;
+    const long *x = a, *y = b;
+
+    return *x < *y ? -1 : *x > *y;
 }
 
-static int by_number(const struct dirent **a, const struct dirent **b)
+static int add_file_of(struct pd_reader *reader, const char *folder, const char *name, struct st_error *err)
 {
-    long x = part_number((*a)->d_name), y = part_number((*b)->d_name);
+    char *path;
+    int rc;
 
-    return x < y ? -1 : x > y;
+    if (asprintf(&path, "%s/%s", folder, name) < 0)
+        return st_nomem(err, "the name of a file");
+    rc = add_opened(reader, st_infile_open(path, ST_INFILE_FILE), path, err);
+    free(path);
+    return rc;
 }
 
 /* perf record --threads writes a file a thread beside the one with the header: records and nothing else. */
-static int add_thread_parts(struct pd_reader *reader, const char *folder, struct st_error *err)
+static int add_thread_parts(struct pd_reader *reader, DIR *dir, const char *folder, struct st_error *err)
 {
-    struct dirent **entries;
-    int n = scandir(folder, &entries, is_part, by_number);
+    ST_VEC(long) numbers = {0};
+    const struct dirent *entry;
     int rc = 0;
 
-    if (n < 0)
-        return st_fail_errno(err, ST_EFAIL, "cannot list '%s'", folder);
-    for (int i = 0; i < n; i++) {
-        char *path = NULL;
+    while (!rc && (entry = readdir(dir)))
+        if (part_number(entry->d_name) >= 0 && st_vec_push(&numbers, part_number(entry->d_name)))
+            rc = st_nomem(err, "the names of files");
+    if (!rc && numbers.n)
+        qsort(numbers.at, numbers.n, sizeof(numbers.at[0]), by_size);
+    for (size_t i = 0; i < numbers.n && !rc; i++) {
+        char name[32];
 
-        if (!rc && asprintf(&path, "%s/%s", folder, entries[i]->d_name) < 0) {
-            path = NULL;
-            rc = st_nomem(err, "the name of a file");
-        }
-        if (!rc)
-            rc = add_path(reader, path, err);
-        free(path);
-        free(entries[i]);
+        snprintf(name, sizeof(name), "data.%ld", numbers.at[i]);
+        rc = add_file_of(reader, folder, name, err);
     }
-    free(entries);
+    st_vec_free(&numbers);
     return rc;
 }
 
 static int find_kcore(struct pd_reader *reader, const char *folder, struct st_error *err)
 {
-    struct stat st;
+    int fd;
 
     if (asprintf(&reader->kcore_dir, "%s/kcore_dir", folder) < 0) {
         reader->kcore_dir = NULL;
         return st_nomem(err, "the name of a folder");
     }
-    if (stat(reader->kcore_dir, &st) || !S_ISDIR(st.st_mode)) {
-        free(reader->kcore_dir);
-        reader->kcore_dir = NULL;
+    fd = st_infile_open(reader->kcore_dir, ST_INFILE_FOLDER);
+    if (fd >= 0) {
+        close(fd);
+        return 0;
     }
+    free(reader->kcore_dir);
+    reader->kcore_dir = NULL;
     return 0;
 }
 
-static int add_folder(struct pd_reader *reader, const char *folder, struct st_error *err)
+/* `fd` is closed. */
+static int add_folder(struct pd_reader *reader, int fd, const char *folder, struct st_error *err)
 {
-    char *path;
+    DIR *dir = fdopendir(fd);
     int rc;
 
-    if (asprintf(&path, "%s/data", folder) < 0)
-        return st_nomem(err, "the name of a file");
-    if (access(path, F_OK) && errno == ENOENT)
+    if (!dir) {
+        close(fd);
+        return st_fail_errno(err, ST_EFAIL, "cannot list '%s'", folder);
+    }
+    rc = add_file_of(reader, folder, "data", err);
+    if (rc == ST_EFAIL && errno == ENOENT)
         rc = st_fail(err, ST_EBADFILE, "%s: it is a folder, but no perf.data: it holds no file 'data'",
                      folder);
-    else
-        rc = add_path(reader, path, err);
-    free(path);
     if (!rc)
-        rc = add_thread_parts(reader, folder, err);
+        rc = add_thread_parts(reader, dir, folder, err);
+    closedir(dir);
     return rc ? rc : find_kcore(reader, folder, err);
 }
 
@@ -210,14 +222,17 @@ int pd_reader_open(const char *path, struct pd_reader **out, struct st_error *er
 {
     struct pd_reader *reader = new_reader(err);
     struct stat st;
-    int rc;
+    int fd, rc;
 
     if (!reader)
         return ST_ENOMEM;
-    if (!stat(path, &st) && S_ISDIR(st.st_mode))
-        rc = add_folder(reader, path, err);
+    fd = st_infile_open(path, ST_INFILE_INPUT);
+    if (fd < 0 && errno == ENODEV)
+        rc = st_fail(err, ST_EFAIL, "cannot read '%s': it is neither a file nor a pipe", path);
+    else if (fd >= 0 && !fstat(fd, &st) && S_ISDIR(st.st_mode))
+        rc = add_folder(reader, fd, path, err);
     else
-        rc = add_path(reader, path, err);
+        rc = add_opened(reader, fd, path, err);
     if (!rc)
         rc = finish_open(reader, out, err);
     if (rc)

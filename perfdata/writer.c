@@ -32,26 +32,19 @@ static void free_writer(struct pd_writer *w)
     st_vec_free(&w->pmus);
     for (size_t i = 0; i <= PD_FEAT_CPUID; i++)
         free(w->strings[i]);
-    free(w->folder);
-    free(w->name);
-    free(w->kcore_dir);
+    pd_folder_free(&w->folder);
     free(w->buffer);
     free(w);
 }
 
 static int open_output(struct pd_writer *w, const char *path, bool directory, struct st_error *err)
 {
-    char inside[PATH_MAX];
     int rc;
 
     if (!directory)
         return st_outfile_open(&w->out, path, err);
-    rc = pd_folder_open(w, path, err);
-    if (rc)
-        return rc;
-    if (snprintf(inside, sizeof(inside), "%s/data", w->folder) >= (int)sizeof(inside))
-        return st_fail(err, ST_EUSAGE, "cannot write '%.200s...': the name is too long", path);
-    return st_outfile_open(&w->out, inside, err);
+    rc = pd_folder_open(&w->folder, path, err);
+    return rc ? rc : st_outfile_open_at(&w->out, w->folder.fd, "data", w->folder.path, err);
 }
 
 int pd_writer_open(const char *path, bool directory, struct pd_writer **out, struct st_error *err)
@@ -63,6 +56,7 @@ int pd_writer_open(const char *path, bool directory, struct pd_writer **out, str
         free(w);
         return st_nomem(err, "writing a snapshot");
     }
+    pd_folder_init(&w->folder);
     rc = open_output(w, path, directory, err);
     if (!rc)
         rc = pd_describe_machine(w, err);
@@ -81,8 +75,7 @@ void pd_writer_abort(struct pd_writer *w)
     if (!w)
         return;
     st_outfile_abort(&w->out);
-    if (w->folder)
-        pd_folder_remove(w->folder);
+    pd_folder_remove(&w->folder);
     free_writer(w);
 }
 
@@ -349,7 +342,7 @@ static int finish(struct pd_writer *w, struct st_error *err)
         rc = write_header(w, err);
     if (!rc)
         rc = st_outfile_commit(&w->out, false, err);
-    return rc || !w->folder ? rc : pd_folder_commit(w, err);
+    return rc || w->folder.fd < 0 ? rc : pd_folder_commit(&w->folder, err);
 }
 
 int pd_writer_commit(struct pd_writer *w, struct st_error *err)

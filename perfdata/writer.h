@@ -71,9 +71,10 @@ int pd_writer_pmu(struct pd_writer *w, uint32_t type, const char *name, struct s
  * file with such events (copied). ST_ENOMEM. */
 int pd_writer_tracing_data(struct pd_writer *w, const void *data, size_t n, struct st_error *err);
 
-/* The folder beside PATH/data for kcore, kallsyms, modules; created (0700) on the first call. The files in it
- * are synced by pd_writer_commit. NULL in file form (err is untouched) and on error. Owned by the writer. */
-const char *pd_writer_kcore_dir(struct pd_writer *w, struct st_error *err);
+/* The folder beside PATH/data for kcore, kallsyms, modules: its descriptor, which stays the writer's. Made
+ * (0700) at the first call. The files in it are synced and named with the rest. ST_EFAIL: not directory form,
+ * no permission, no space. */
+int pd_writer_kcore_dir(struct pd_writer *w, struct st_error *err);
 
 /* Bytes written so far, without what is in kcore_dir. */
 uint64_t pd_writer_size(const struct pd_writer *w);

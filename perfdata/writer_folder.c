@@ -1,21 +1,22 @@
 /* Directory form: a folder that gets its name when everything in it is on disk. */
 #include "perfdata/writer_state.h"
 
+#include "base/folder.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static size_t parent_length(const char *path)
-{
-    const char *slash = strrchr(path, '/');
+static const char kcore_dir[] = "kcore_dir";
 
-    return slash ? (size_t)(slash - path) + 1 : 0;
+void pd_folder_init(struct pd_folder *f)
+{
+    *f = (struct pd_folder){.parent = -1, .fd = -1, .kcore = -1};
 }
 
 static char *without_slashes(const char *path)
@@ -27,136 +28,131 @@ static char *without_slashes(const char *path)
     return strndup(path, n);
 }
 
-int pd_folder_open(struct pd_writer *w, const char *path, struct st_error *err)
+int pd_folder_open(struct pd_folder *f, const char *path, struct st_error *err)
 {
-    char *folder;
-    size_t parent;
-
-    w->name = without_slashes(path);
-    if (!w->name)
+    f->path = without_slashes(path);
+    if (!f->path)
         return st_nomem(err, "the name of a folder");
-    parent = parent_length(w->name);
-    if (!w->name[parent])
-        return st_fail(err, ST_EUSAGE, "cannot write '%s': it names no folder", path);
-    if (asprintf(&folder, "%.*s.%s.XXXXXX", (int)parent, w->name, w->name + parent) < 0)
-        return st_nomem(err, "the name of a folder");
-    if (!mkdtemp(folder)) {
-        st_fail_errno(err, ST_EFAIL, "cannot create a folder for '%s'", path);
-        free(folder);
-        return ST_EFAIL;
-    }
-    w->folder = folder;
-    return 0;
+    f->parent = st_folder_of(f->path, &f->name, err);
+    if (f->parent < 0)
+        return f->parent;
+    f->fd = st_folder_make_temp(f->parent, f->name, f->temp);
+    return f->fd < 0 ? st_fail_errno(err, ST_EFAIL, "cannot create a folder for '%s'", path) : 0;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+/* What stands under the names that were used: a folder that somebody else put there is not empty, or a link,
+ * and stays. */
+void pd_folder_remove(struct pd_folder *f)
 {
-    (void)st;
-    (void)type;
-    (void)ftw;
-    remove(path);
-    return 0;
+    if (f->fd < 0)
+        return;
+    if (f->kcore >= 0)
+        st_folder_empty(f->kcore);
+    st_folder_empty(f->fd);
+    unlinkat(f->fd, kcore_dir, AT_REMOVEDIR);
+    if (st_folder_has(f->parent, f->temp, f->fd))
+        unlinkat(f->parent, f->temp, AT_REMOVEDIR);
 }
 
-void pd_folder_remove(const char *folder)
+void pd_folder_free(struct pd_folder *f)
 {
-    nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    const int fds[] = {f->kcore, f->fd, f->parent};
+
+    for (int i = 0; i < 3; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    free(f->path);
+    pd_folder_init(f);
+    f->path = NULL;
 }
 
-static int sync_path(const char *path, int flags, struct st_error *err)
+static int sync_file(const struct pd_folder *f, const char *name, struct st_error *err)
 {
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | flags);
+    int fd = openat(f->kcore, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     int rc = 0;
 
     if (fd < 0)
-        return st_fail_errno(err, ST_EFAIL, "cannot open '%s' to sync it", path);
-    /* Some file systems cannot sync a folder; the files in it are synced. */
-    if (fsync(fd) && !(flags & O_DIRECTORY && errno == EINVAL))
-        rc = st_fail_errno(err, ST_EFAIL, "cannot write '%s' to disk", path);
+        return st_fail_errno(err, ST_EFAIL, "cannot open '%s' of '%s' to sync it", name, f->path);
+    st_folder_give(f->parent, fd);
+    if (fsync(fd))
+        rc = st_fail_errno(err, ST_EFAIL, "cannot write '%s' of '%s' to disk", name, f->path);
     close(fd);
     return rc;
 }
 
-static int sync_entry(const char *folder, const char *name, struct st_error *err)
+static int sync_folder(const struct pd_folder *f, int fd, struct st_error *err)
 {
-    char *path;
-    int rc;
-
-    if (asprintf(&path, "%s/%s", folder, name) < 0)
-        return st_nomem(err, "the name of a file");
-    rc = sync_path(path, 0, err);
-    free(path);
-    return rc;
+    return st_folder_sync(fd) ? st_fail_errno(err, ST_EFAIL, "cannot write '%s' to disk", f->path) : 0;
 }
 
-static int sync_files(const char *folder, struct st_error *err)
+static int sync_kcore(const struct pd_folder *f, struct st_error *err)
 {
-    DIR *dir = opendir(folder);
+    int copy = openat(f->kcore, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
     struct dirent *entry;
     int rc = 0;
 
-    if (!dir)
-        return st_fail_errno(err, ST_EFAIL, "cannot list '%s'", folder);
+    if (!dir) {
+        rc = st_fail_errno(err, ST_EFAIL, "cannot list '%s' of '%s'", kcore_dir, f->path);
+        if (copy >= 0)
+            close(copy);
+        return rc;
+    }
     while (!rc && (entry = readdir(dir)))
         if (entry->d_name[0] != '.')
-            rc = sync_entry(folder, entry->d_name, err);
+            rc = sync_file(f, entry->d_name, err);
     closedir(dir);
-    return rc ? rc : sync_path(folder, O_DIRECTORY, err);
+    return rc ? rc : sync_folder(f, f->kcore, err);
 }
 
 /* rename() that replaces nothing, on file systems without RENAME_NOREPLACE too. */
-static int rename_new(const char *from, const char *to)
+static int rename_new(const struct pd_folder *f)
 {
     struct stat st;
 
-    if (!renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE))
+    if (!renameat2(f->parent, f->temp, f->parent, f->name, RENAME_NOREPLACE))
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -1;
-    if (!lstat(to, &st)) {
+    if (!fstatat(f->parent, f->name, &st, AT_SYMLINK_NOFOLLOW)) {
         errno = EEXIST;
         return -1;
     }
-    return rename(from, to);
+    return renameat(f->parent, f->temp, f->parent, f->name);
 }
 
-int pd_folder_commit(struct pd_writer *w, struct st_error *err)
+int pd_folder_commit(struct pd_folder *f, struct st_error *err)
 {
-    size_t parent = parent_length(w->name);
-    char *above = parent ? strndup(w->name, parent) : strdup(".");
     int rc = 0;
 
-    if (!above)
-        return st_nomem(err, "the name of a folder");
-    if (w->kcore_dir)
-        rc = sync_files(w->kcore_dir, err);
+    if (f->kcore >= 0)
+        rc = sync_kcore(f, err);
     if (!rc)
-        rc = sync_path(w->folder, O_DIRECTORY, err);
-    if (!rc && rename_new(w->folder, w->name))
-        rc = st_fail_errno(err, ST_EFAIL, "cannot name the folder '%s'", w->name);
-    if (!rc) {
-        rc = sync_path(above, O_DIRECTORY, err);
-        if (rc)
-            pd_folder_remove(w->name);
-    }
-    free(above);
-    return rc;
+        rc = sync_folder(f, f->fd, err);
+    if (!rc && !st_folder_has(f->parent, f->temp, f->fd))
+        rc = st_fail(err, ST_EFAIL, "cannot name the folder '%s': somebody took it away while it was written",
+                     f->path);
+    if (!rc && rename_new(f))
+        rc = st_fail_errno(err, ST_EFAIL, "cannot name the folder '%s'", f->path);
+    if (rc)
+        return rc;
+    strcpy(f->temp, f->name);
+    if (f->kcore >= 0)
+        st_folder_give(f->parent, f->kcore);
+    st_folder_give(f->parent, f->fd);
+    return sync_folder(f, f->parent, err);
 }
 
-const char *pd_writer_kcore_dir(struct pd_writer *w, struct st_error *err)
+int pd_writer_kcore_dir(struct pd_writer *w, struct st_error *err)
 {
-    char *path;
+    struct pd_folder *f = &w->folder;
 
-    if (!w->folder || w->kcore_dir)
-        return w->kcore_dir;
-    if (asprintf(&path, "%s/kcore_dir", w->folder) < 0) {
-        st_nomem(err, "the name of a folder");
-        return NULL;
-    }
-    if (mkdir(path, 0700)) {
-        st_fail_errno(err, ST_EFAIL, "cannot create the folder '%s'", path);
-        free(path);
-        return NULL;
-    }
-    return w->kcore_dir = path;
+    if (f->kcore >= 0)
+        return f->kcore;
+    if (f->fd < 0)
+        return st_fail(err, ST_EFAIL, "'%s' is no folder: the kernel's code has no place in it", w->out.path);
+    f->kcore = st_folder_make(f->fd, kcore_dir);
+    return f->kcore < 0
+               ? st_fail_errno(err, ST_EFAIL, "cannot create the folder '%s' of '%s'", kcore_dir, f->path)
+               : f->kcore;
 }

@@ -20,14 +20,21 @@ struct pd_blob {
     bool failed; /* memory ran out; what follows is dropped */
 };
 
+/* The folder of directory form. */
+struct pd_folder {
+    char *path; /* as it was asked for, without slashes at its end */
+
+    const char *name; /* its last part: its name in the end */
+
+    char temp[NAME_MAX + 1]; /* its name while it is written */
+
+    int parent, fd, kcore; /* descriptors of folders; -1: none */
+};
+
 struct pd_writer {
     struct st_outfile out;
 
-    char *folder; /* directory form: its name while it is written, else NULL */
-
-    char *name; /* directory form: its name in the end */
-
-    char *kcore_dir;
+    struct pd_folder folder; /* directory form */
 
     uint8_t *buffer;
 
@@ -70,13 +77,19 @@ int pd_describe_machine(struct pd_writer *w, struct st_error *err);
 
 void pd_blob_add(struct pd_blob *blob, const void *data, size_t n);
 
-/* Creates the folder of directory form beside its name; w->out is not opened yet. */
-int pd_folder_open(struct pd_writer *w, const char *path, struct st_error *err);
+/* None yet. */
+void pd_folder_init(struct pd_folder *folder);
+
+/* Creates the folder beside its name. What was taken is freed by pd_folder_free, also on error. */
+int pd_folder_open(struct pd_folder *folder, const char *path, struct st_error *err);
 
 /* Syncs the folder and gives it its name. The file in it is committed. */
-int pd_folder_commit(struct pd_writer *w, struct st_error *err);
+int pd_folder_commit(struct pd_folder *folder, struct st_error *err);
 
-/* Removes a folder and all in it. */
-void pd_folder_remove(const char *folder);
+/* Removes the folder and the files that were written to it. */
+void pd_folder_remove(struct pd_folder *folder);
+
+/* Closes and frees; what is on disk stays. */
+void pd_folder_free(struct pd_folder *folder);
 
 #endif
