@@ -1,8 +1,11 @@
 /* Opens a trace database for reading, after checking that it is one. */
+#include "tracedb/guard.h"
 #include "tracedb/tracedb.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -85,6 +88,10 @@ static const char times_sql[] = "CREATE TEMP VIEW call_time(thread_id, start_ns,
 static const char lines_sql[] =
     "CREATE TEMP VIEW stack_line(stack_id, depth, level, function, file, line) AS "
     "SELECT 0, 0, 0, NULL, '', 0 WHERE 0";
+/* Its readers count by themselves where it is empty. */
+static const char functions_sql[] =
+    "CREATE TEMP VIEW function_summary(symbol_id, calls, self_ns, total_ns, min_ns, max_ns) AS "
+    "SELECT 0, 0, 0, 0, 0, 0 WHERE 0";
 
 static bool add_view(sqlite3 *db, const char *wanted, const char *sql)
 {
@@ -94,7 +101,8 @@ static bool add_view(sqlite3 *db, const char *wanted, const char *sql)
 static int complete(sqlite3 *db, const char *path, struct st_error *err)
 {
     if (add_view(db, "SELECT 1 FROM call_time", times_sql) &&
-        add_view(db, "SELECT 1 FROM sqlite_schema WHERE name = 'stack_line'", lines_sql))
+        add_view(db, "SELECT 1 FROM sqlite_schema WHERE name = 'stack_line'", lines_sql) &&
+        add_view(db, "SELECT 1 FROM sqlite_schema WHERE name = 'function_summary'", functions_sql))
         return 0;
     return st_fail(err, ST_EFAIL, "cannot read '%s': %s", path, sqlite3_errmsg(db));
 }
@@ -104,14 +112,42 @@ bool tdb_in_order(sqlite3 *db)
     return !any_row(db, "SELECT 1 FROM temp.sqlite_schema WHERE name = 'call_time'");
 }
 
+/* A file in WAL mode without its log is opened as one that does not change: SQLite would put two more files
+ * beside it. Returns its URI, to be freed with sqlite3_free, or NULL for every other file. */
+static char *unchanging(const char *path)
+{
+    unsigned char modes[2] = {0};
+    sqlite3_str *uri;
+    char log[PATH_MAX];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool wal = fd >= 0 && pread(fd, modes, 2, 18) == 2 && modes[0] == 2 && modes[1] == 2;
+
+    if (fd >= 0)
+        close(fd);
+    snprintf(log, sizeof(log), "%s-wal", path);
+    if (!wal || !access(log, F_OK))
+        return NULL;
+    uri = sqlite3_str_new(NULL);
+    sqlite3_str_appendall(uri, path[0] == '/' ? "file://" : "file:");
+    for (; *path; path++)
+        sqlite3_str_appendf(uri, strchr("?#%", *path) ? "%%%02X" : "%c", (unsigned char)*path);
+    sqlite3_str_appendall(uri, "?immutable=1");
+    return sqlite3_str_finish(uri);
+}
+
 int tdb_open(const char *path, sqlite3 **db, struct st_error *err)
 {
     sqlite3 *opened = NULL;
     int rc = check_file(path, err);
+    char *uri;
 
     if (rc)
         return rc;
-    if (sqlite3_open_v2(path, &opened, SQLITE_OPEN_READONLY, NULL)) {
+    tdb_watch_memory();
+    uri = unchanging(path);
+    rc = sqlite3_open_v2(uri ? uri : path, &opened, SQLITE_OPEN_READONLY | (uri ? SQLITE_OPEN_URI : 0), NULL);
+    sqlite3_free(uri);
+    if (rc) {
         rc = st_fail(err, ST_EFAIL, "cannot open '%s': %s", path,
                      opened ? sqlite3_errmsg(opened) : "out of memory");
         sqlite3_close(opened);
@@ -120,7 +156,10 @@ int tdb_open(const char *path, sqlite3 **db, struct st_error *err)
     sqlite3_busy_timeout(opened, TDB_BUSY_MS);
     rc = check(opened, path, err);
     if (!rc)
+        rc = tdb_guard(opened, path, err);
+    if (!rc)
         rc = complete(opened, path, err);
+    rc = tdb_read_all(rc, err);
     if (rc) {
         sqlite3_close(opened);
         return rc;

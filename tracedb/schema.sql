@@ -102,7 +102,7 @@ CREATE TABLE stack (
     PRIMARY KEY (id, depth)
 ) WITHOUT ROWID;
 
--- Where in the source the frames of user stacks are; functions that were put in line there are levels of their own.
+-- Where in the source the frames of user stacks are; functions that were inlined there are levels of their own.
 CREATE TABLE stack_line (
     stack_id INTEGER NOT NULL,
     depth INTEGER NOT NULL,

@@ -205,6 +205,14 @@ struct function {
 
 typedef ST_VEC(struct function) functions; /* by the id of the symbol, less one */
 
+/* Durations of a damaged trace may be of any length. */
+static int64_t sum(int64_t a, int64_t b)
+{
+    int64_t s;
+
+    return __builtin_add_overflow(a, b, &s) ? b < 0 ? INT64_MIN : INT64_MAX : s;
+}
+
 static int count_call(functions *all, const struct tdb_span *c)
 {
     size_t wanted = (size_t)c->symbol + 1;
@@ -217,8 +225,8 @@ static int count_call(functions *all, const struct tdb_span *c)
         all->at[all->n++] = (struct function){.least = INT64_MAX};
     f = &all->at[c->symbol];
     f->calls++;
-    f->self += (int64_t)c->self;
-    f->total += c->flags & TDB_CALL_RECURSIVE ? 0 : ns;
+    f->self = sum(f->self, (int64_t)c->self);
+    f->total = sum(f->total, c->flags & TDB_CALL_RECURSIVE ? 0 : ns);
     f->least = ns < f->least ? ns : f->least;
     f->most = ns > f->most ? ns : f->most;
     return 0;

@@ -25,6 +25,8 @@ enum tdb_call_flag {
     TDB_CALL_INLINED = 8,
     TDB_CALL_INTERPOLATED = 16, /* start or end lies between two points of time */
     TDB_CALL_SAMPLED = 32,
+    TDB_CALL_SEVERAL = 64,    /* sampled: may be several calls in a row, so each of them took no longer */
+    TDB_CALL_PART = 128,      /* sampled: may be a part of a call, which then took longer */
     TDB_CALL_RECURSIVE = 256, /* an ancestor is the same function: total_ns leaves it out */
 };
 
@@ -48,10 +50,21 @@ enum { TDB_BUSY_MS = 5000 };
 
 /* Opens a trace database read-only. Where it has no `call_time` (written by an earlier version, or not by the
  * decoder), the connection has one that leads to all calls. ST_EFAIL: cannot be opened; ST_EBADFILE: no
- * database, no trace database, or written by a newer stalltrap (the message names both versions). *db is
- * closed with sqlite3_close. A database that is being written stands under another name, so it is never seen
- * half. */
+ * database, no trace database, one whose tables are something else than tables, or written by a newer
+ * stalltrap (the message names both versions). Its views are those of this stalltrap, whatever the file has
+ * under their names. *db is closed with sqlite3_close. A database that is being written stands under another
+ * name, so it is never seen half. */
 int tdb_open(const char *path, sqlite3 **db, struct st_error *err);
+
+/* What a command that has read databases returns at its end instead of `rc`: the same, or ST_ENOMEM where
+ * SQLite ran out of memory meanwhile, since what it answered from then on may lack something. */
+int tdb_read_all(int rc, struct st_error *err);
+
+enum { TDB_STATEMENT_S = 60 };
+
+/* From now on a statement of an open database is interrupted when it has taken so many seconds of CPU time;
+ * 0: never. tdb_open sets TDB_STATEMENT_S. */
+void tdb_bound_statements(sqlite3 *db, unsigned seconds);
 
 /* Whether the ids of a thread's calls are known to be in the order of their starts: as the decoder writes
  * them. */
@@ -64,6 +77,10 @@ struct tdb_writer;
 /* Starts the database that will be `path`: beside its name until tdb_writer_commit. On error nothing is left.
  */
 int tdb_writer_open(const char *path, struct tdb_writer **writer, struct st_error *err);
+
+/* The same to the empty file `fd`, open for reading and writing, which stays the caller's: tdb_writer_commit
+ * gives it no name, and does not sync it. `path` is what messages call it. */
+int tdb_writer_open_fd(int fd, const char *path, struct tdb_writer **writer, struct st_error *err);
 
 /* A call, as its thread sees it. */
 struct tdb_span {

@@ -1,6 +1,7 @@
 /* Writes a trace database beside its name; it appears whole. */
 #include "tracedb/bulk.h"
 #include "tracedb/calls.h"
+#include "tracedb/descriptor.h"
 #include "tracedb/summary.h"
 #include "tracedb/tracedb.h"
 
@@ -25,7 +26,9 @@ struct insert {
 };
 
 struct tdb_writer {
-    struct st_outfile file;
+    struct st_outfile file; /* path: for messages */
+
+    bool given; /* the file is the caller's to name */
 
     sqlite3 *db;
 
@@ -61,7 +64,7 @@ static int run(struct tdb_writer *w, const char *sql, const char *what, struct s
 /* No journal and no syncs: nobody sees the file before it is whole, and st_outfile_commit syncs it. */
 static int open_file(struct tdb_writer *w, struct st_error *err)
 {
-    if (sqlite3_open_v2(w->file.temp, &w->db, SQLITE_OPEN_READWRITE, NULL))
+    if (tdb_open_descriptor(w->file.fd, &w->db))
         return failed(w, "opening", err);
     return run(w,
                "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
@@ -86,18 +89,10 @@ static int prepare_file(struct tdb_writer *w, struct st_error *err)
     return rc;
 }
 
-int tdb_writer_open(const char *path, struct tdb_writer **writer, struct st_error *err)
+static int start(struct tdb_writer *w, struct tdb_writer **writer, struct st_error *err)
 {
-    struct tdb_writer *w = calloc(1, sizeof(*w));
-    int rc;
+    int rc = open_file(w, err);
 
-    if (!w)
-        return st_nomem(err, "the database writer");
-    w->file.fd = -1;
-    w->sorts = SORTS;
-    rc = st_outfile_open(&w->file, path, err);
-    if (!rc)
-        rc = open_file(w, err);
     if (!rc)
         rc = prepare_file(w, err);
     if (rc) {
@@ -106,6 +101,45 @@ int tdb_writer_open(const char *path, struct tdb_writer **writer, struct st_erro
     }
     *writer = w;
     return 0;
+}
+
+static struct tdb_writer *new_writer(struct st_error *err)
+{
+    struct tdb_writer *w = calloc(1, sizeof(*w));
+
+    if (!w) {
+        st_nomem(err, "the database writer");
+        return NULL;
+    }
+    w->file.fd = -1;
+    w->sorts = SORTS;
+    return w;
+}
+
+int tdb_writer_open(const char *path, struct tdb_writer **writer, struct st_error *err)
+{
+    struct tdb_writer *w = new_writer(err);
+    int rc;
+
+    if (!w)
+        return ST_ENOMEM;
+    rc = st_outfile_open(&w->file, path, err);
+    if (!rc)
+        return start(w, writer, err);
+    tdb_writer_abort(w);
+    return rc;
+}
+
+int tdb_writer_open_fd(int fd, const char *path, struct tdb_writer **writer, struct st_error *err)
+{
+    struct tdb_writer *w = new_writer(err);
+
+    if (!w)
+        return ST_ENOMEM;
+    w->given = true;
+    w->file.fd = fd;
+    snprintf(w->file.path, sizeof(w->file.path), "%s", path);
+    return start(w, writer, err);
 }
 
 static int make_insert(struct tdb_writer *w, const char *table, size_t n, sqlite3_stmt **statement,
@@ -296,7 +330,7 @@ int tdb_writer_commit(struct tdb_writer *w, bool replace, struct st_error *err)
         rc = run(w, "PRAGMA analysis_limit = 1000; ANALYZE", "analysing the tables", err);
     if (!rc)
         rc = close_db(w, err);
-    if (!rc)
+    if (!rc && !w->given)
         rc = st_outfile_commit(&w->file, replace, err);
     tdb_writer_abort(w);
     return rc;
