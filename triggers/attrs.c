@@ -15,10 +15,10 @@
 /* Calls whose first argument is the descriptor that they wait for. */
 static bool is_of_a_file(int32_t call)
 {
-    static const int calls[] = {SYS_read,     SYS_write,     SYS_readv,    SYS_writev,         SYS_pread64,
-                                SYS_pwrite64, SYS_preadv,    SYS_pwritev,  SYS_preadv2,        SYS_pwritev2,
-                                SYS_fsync,    SYS_fdatasync, SYS_sendfile, SYS_ftruncate,      SYS_fallocate,
-                                SYS_syncfs,   SYS_ioctl,     SYS_flock,    SYS_sync_file_range};
+    static const int calls[] = {SYS_read,     SYS_write,     SYS_readv,    SYS_writev,          SYS_pread64,
+                                SYS_pwrite64, SYS_preadv,    SYS_pwritev,  SYS_preadv2,         SYS_pwritev2,
+                                SYS_fsync,    SYS_fdatasync, SYS_sendfile, SYS_ftruncate,       SYS_fallocate,
+                                SYS_syncfs,   SYS_ioctl,     SYS_flock,    SYS_sync_file_range, SYS_fcntl};
 
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
         if (call == calls[i])

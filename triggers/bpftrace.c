@@ -1,5 +1,6 @@
 /* bpftrace: runs a script of the user's; a line of its output that begins with "stalltrap" fires. A process
  * of our own reads the lines. */
+#include "base/infile.h"
 #include "base/log.h"
 #include "base/safetext.h"
 #include "triggers/kind.h"
@@ -68,8 +69,10 @@ static int copy_script(struct trg_state *s, const char *path, struct st_error *e
 {
     char block[65536];
     ssize_t n = 0;
-    int from = open(path, O_RDONLY | O_CLOEXEC);
+    int from = st_infile_open(path, ST_INFILE_FILE);
 
+    if (from < 0 && errno == ENODEV)
+        return st_fail(err, ST_EFAIL, "bpftrace:%s is no regular file", path);
     if (from < 0)
         return st_fail_errno(err, ST_EFAIL, "bpftrace:%s", path);
     s->script = memfd_create("stalltrap.bt", 0);

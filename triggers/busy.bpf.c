@@ -1,4 +1,6 @@
 /* busy: how long an event loop was away: from leaving a wait for work to entering the next one. */
+#include "triggers/waits.bpf.h"
+
 #include "triggers/caller.bpf.h"
 #include "triggers/wakes.bpf.h"
 
@@ -17,6 +19,33 @@ static __always_inline bool waits_for_work(struct pt_regs *regs, st_s32 nr)
     return nr >= 0 && is_idle_syscall(&span.idle, regs, nr, is_compat_call(regs));
 }
 
+/* A wait of an idle kind begins. Whether it is elsewhere than where the thread usually waits: then it is away
+ * all the same. */
+static __noinline bool waits_elsewhere(struct thread *t, struct pt_regs *regs, st_s32 nr)
+{
+    struct task_struct *task = bpf_get_current_task_btf();
+    struct wait_key key;
+
+    t->mark = bpf_ktime_get_ns();
+    if (!span.idle.learned)
+        return false;
+    wait_key_of(&key, &span.idle, task, regs, nr, is_compat_call(regs));
+    return !wait_is_usual(&key, task);
+}
+
+static __noinline void idle_is_over(struct thread *t, struct pt_regs *regs)
+{
+    struct task_struct *task = bpf_get_current_task_btf();
+    st_u64 took = bpf_ktime_get_ns() - t->mark;
+    struct wait_key key;
+
+    t->mark = 0;
+    if (!span.idle.learned && took < threshold_ns)
+        return;
+    wait_key_of(&key, &span.idle, task, regs, (st_s32)regs->orig_ax, is_compat_call(regs));
+    wait_is_over(&key, task, took, span.idle.learned);
+}
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(busy_enter, struct pt_regs *regs, long nr)
 {
@@ -25,7 +54,7 @@ int BPF_PROG(busy_enter, struct pt_regs *regs, long nr)
     if (!t || !t->start)
         return 0;
     t->syscall = nr;
-    if (waits_for_work(regs, nr))
+    if (waits_for_work(regs, nr) && !(span.idle.noted && waits_elsewhere(t, regs, nr)))
         span_end(ctx, t, t->slot, 0);
     else
         t->args[ENTERED] = bpf_ktime_get_ns();
@@ -52,6 +81,8 @@ int BPF_PROG(busy_exit, struct pt_regs *regs, long ret)
 
     if (!t)
         return 0;
+    if (t->mark)
+        idle_is_over(t, regs);
     if (t->start) {
         if (t->args[ENTERED])
             note_call(t);

@@ -14,6 +14,7 @@ static int take(struct trg_state *s, struct st_error *err)
     if (!bpf)
         return trg_kit_no_skeleton(s, err);
     TRG_TAKE_SPAN(s, bpf);
+    s->waits = bpf->maps.waits;
     if (s->how.config->measure_only) {
         TRG_NO_WAKERS(bpf);
         bpf_program__set_autoload(bpf->progs.span_waking, false);

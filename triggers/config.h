@@ -43,7 +43,89 @@ struct idle_config {
     st_u64 calls[OFFCPU_SYSCALLS / 64];
 
     st_u64 calls32[OFFCPU_SYSCALLS / 64]; /* of i386 */
+
+    st_u32 learned; /* idle=learned: they are at the places where the thread usually waits, and only there */
+
+    st_u32 by_depth; /* the depth of the stack tells places apart */
+
+    st_u32 noted; /* waits for work that are over the threshold are kept, to be told at the end */
 };
+
+/* Where the interpreter of a Python program keeps the frames of its threads (triggers/python.h): offsets. */
+struct python_layout {
+    st_u32 interpreters; /* in _PyRuntime */
+
+    st_u32 interpreter_next, threads; /* in an interpreter */
+
+    st_u32 thread_next, thread_id, native_id, frame; /* in a thread's state */
+
+    st_u32 by_cframe; /* what is at `frame` points to a _PyCFrame, which holds the frame at `cframe` */
+
+    st_u32 cframe;
+
+    st_u32 previous, code, instruction, owner; /* in a frame */
+};
+
+struct python_target {
+    st_u64 runtime; /* address of _PyRuntime */
+
+    struct python_layout at;
+};
+
+#define PYTHON_FRAMES       24 /* of a stall at most: the innermost ones */
+#define PYTHON_WAKER_FRAMES 8
+#define PYTHON_THREADS      256 /* that are looked through for one */
+#define PYTHON_INTERPRETERS 4
+#define PYTHON_LAST_BEGIN   (ST_STALL_USTACK - 2 - 2 * (PYTHON_FRAMES + PYTHON_WAKER_FRAMES)) /* in ustack */
+#define PYTHON_PROCESSES    1024
+#define PYTHON_OWNED_BY_C                                                                                    \
+    3 /* frames from this owner on hold no code of the program: FRAME_OWNED_BY_CSTACK                        \
+       */
+#define PYTHON_OBJECT_MASK (~3ull) /* references are tagged from 3.14 on */
+
+/* A place: where in its code a thread waits. With `ip` 0 it stands for all waits. */
+struct wait_key {
+    st_u32 id; /* process or thread id */
+
+    st_u32 of; /* enum wait_of */
+
+    st_u64 ip; /* return address of the system call */
+
+    st_u32 syscall; /* with WAIT_COMPAT where it is one of i386 */
+
+    st_u32 depth; /* the user stack pointer's last bits: one call path into it has one depth */
+};
+
+enum wait_of {
+    WAIT_OF_PROCESS,
+    WAIT_OF_THREAD,
+};
+
+#define WAIT_COMPAT 0x80000000u
+#define WAIT_DEPTH  0xfffu /* stacks of threads begin at other addresses, but at the same place of a page */
+
+/* What is known of one. Those of threads are counted only. */
+struct wait_place {
+    st_u64 count;
+
+    st_u64 unusual; /* that many of them were no waits for work */
+
+    st_u64 sum, longest; /* ns, of those that have ended */
+
+    st_u32 tid; /* that had the longest, and its name */
+
+    char comm[16];
+
+    st_u32 unused;
+};
+
+/* A thread's place is usual when it, or its process, waits there in one of WAIT_SHARE waits. Before a thread
+ * has waited WAIT_FIRST times nothing is known of it: then the list holds. */
+#define WAIT_FIRST 64
+#define WAIT_SHARE 16
+
+#define WAIT_PLACES       16384 /* and totals, of processes and of threads, with idle=learned */
+#define WAIT_PLACES_NOTED 4096
 
 struct offcpu_config {
     struct idle_config idle;

@@ -180,6 +180,24 @@ static __always_inline void walk_waker(void *ctx, struct st_stall_record *r)
     r->wstack_n = bytes > 0 ? bytes / sizeof(r->wstack[0]) : 0;
 }
 
+#define WAKER_USER_FRAMES 16
+
+/* Behind them the stack of the program that wakes, by frame pointers. */
+static __always_inline void walk_waking_program(void *ctx, struct st_stall_record *r)
+{
+    st_u32 n = *(volatile st_u16 *)&r->wstack_n;
+    long bytes;
+
+    asm volatile("" : "+r"(n)); /* the bound is checked on what is added */
+    if (n > ST_STALL_WSTACK - 1 - WAKER_USER_FRAMES)
+        return;
+    bytes = bpf_get_stack(ctx, &r->wstack[n + 1], WAKER_USER_FRAMES * sizeof(r->wstack[0]), BPF_F_USER_STACK);
+    if (bytes <= 0)
+        return;
+    r->wstack[n] = ST_STALL_USER_FRAMES;
+    r->wstack_n = n + 1 + bytes / sizeof(r->wstack[0]);
+}
+
 /* The timer that led to a wake-up in softirq context. One pass of the timer softirq runs many timers, and
  * what the later ones hand to a softirq that is raised already does not raise it again. So, of those that ran
  * since the one that raised it (or just now, when something else had), it is the one whose socket the thread
@@ -219,6 +237,8 @@ static __always_inline void describe_waker(void *ctx, struct task_struct *task, 
         r->waker_ctx = ST_WAKER_IDLE;
     bpf_get_current_comm(r->waker_comm, sizeof(r->waker_comm));
     walk_waker(ctx, r);
+    if (r->waker_ctx == ST_WAKER_TASK && !(bpf_get_current_task_btf()->flags & PF_KTHREAD))
+        walk_waking_program(ctx, r);
     if (!cpu)
         return;
     if (r->waker_ctx == ST_WAKER_IRQ && cpu->irq_name) {

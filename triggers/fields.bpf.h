@@ -6,7 +6,6 @@
 
 static __always_inline bool text_is(const volatile struct filter_term *t, const char *text)
 {
-#pragma unroll
     for (int i = 0; i < FILTER_TEXT; i++) {
         if (text[i] != t->text[i])
             return false;

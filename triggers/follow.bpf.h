@@ -66,7 +66,7 @@ st_u32 slot_hints[SLOT_HINTS];
 
 /* The thread's slot gets its first values / is given up. Process context; `t` is otherwise unused. */
 static void thread_begins(struct thread *t, struct task_struct *task);
-static void thread_ends(struct thread *t, st_u32 slot);
+static __always_inline void thread_ends(struct thread *t, st_u32 slot);
 
 /* The current thread is about to exit; then its slot is given up. `ctx` is a tracing program's. */
 static void thread_exits(void *ctx, struct thread *t);

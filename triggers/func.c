@@ -4,6 +4,25 @@
 
 #include "triggers/func.skel.h"
 
+/* A probe on the return changes the return address, which Go's runtime reads when it moves a stack. */
+static int refuse_go(const struct trg_function *f, struct st_error *err)
+{
+    for (size_t i = 0; i < f->places.n; i++) {
+        if (!f->places.at[i].go)
+            continue;
+        st_fail(
+            err, ST_ECANNOT,
+            "'%s' in %s is a function of Go: the probe on its return would end the program as soon as its "
+            "stack moves",
+            f->name, f->places.at[i].path);
+        return st_hint(err,
+                       "its entry can be seen, --on 'call:%s' or --mark 'func:%s'; waits are seen by syscall "
+                       "and offcpu",
+                       f->name, f->name);
+    }
+    return 0;
+}
+
 static int take(struct trg_state *s, struct st_error *err)
 {
     const struct trg_function *f;
@@ -19,6 +38,8 @@ static int take(struct trg_state *s, struct st_error *err)
         bpf_program__set_autoload(bpf->progs.span_waking, false);
     }
     rc = trg_function_open(s, &hook, err);
+    if (!rc)
+        rc = refuse_go(s->own, err);
     if (rc)
         return rc;
     f = s->own;

@@ -1,5 +1,6 @@
 /* Functions of the target's files, from their ELF symbol tables, and of the kernel, from /proc/kallsyms. */
 #include "triggers/functions.h"
+#include "base/infile.h"
 #include "base/nearest.h"
 #include "triggers/privilege.h"
 
@@ -40,7 +41,20 @@ struct search {
     ST_VEC(char *) names; /* that were met */
 
     bool no_memory;
+
+    int unread; /* errno of the first file that could not be read; 0: none */
+
+    char unread_file[PATH_MAX];
 };
+
+/* What is not found may be in there. */
+static void keep_unread(struct search *s, const char *path)
+{
+    if (s->unread)
+        return;
+    s->unread = errno;
+    snprintf(s->unread_file, sizeof(s->unread_file), "%s", path);
+}
 
 /* ---- symbols of a file ---- */
 
@@ -62,9 +76,9 @@ static bool offset_of(Elf *elf, uint64_t address, uint64_t *offset)
     return false;
 }
 
-static void add_place(struct search *s, const char *path, uint64_t offset)
+static void add_place(struct search *s, const char *path, uint64_t offset, bool go)
 {
-    struct trg_place place = {.offset = offset};
+    struct trg_place place = {.offset = offset, .go = go};
 
     for (size_t i = 0; i < s->f->places.n; i++)
         if (s->f->places.at[i].offset == offset && !strcmp(s->f->places.at[i].path, path))
@@ -89,6 +103,26 @@ static bool is_name(const char *symbol, const char *name)
     return !strncmp(symbol, name, len) && (!symbol[len] || symbol[len] == '@');
 }
 
+/* What Go's linker puts around the code of Go; C that is linked to it lies outside. */
+static bool is_go_code(Elf *elf, Elf_Data *data, size_t n, size_t strings, uint64_t address)
+{
+    uint64_t from = 0, to = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const char *name;
+        GElf_Sym sym;
+
+        if (!gelf_getsym(data, (int)i, &sym) || sym.st_shndx == SHN_UNDEF)
+            continue;
+        name = elf_strptr(elf, strings, sym.st_name);
+        if (name && !strcmp(name, "runtime.text"))
+            from = sym.st_value;
+        else if (name && !strcmp(name, "runtime.etext"))
+            to = sym.st_value;
+    }
+    return address >= from && address < to;
+}
+
 static void search_table(struct search *s, Elf *elf, Elf_Scn *section, const GElf_Shdr *head,
                          const char *path)
 {
@@ -109,14 +143,15 @@ static void search_table(struct search *s, Elf *elf, Elf_Scn *section, const GEl
         if (!is_name(name, s->f->name))
             keep_name(s, name);
         else if (offset_of(elf, sym.st_value, &offset))
-            add_place(s, path, offset);
+            add_place(s, path, offset, is_go_code(elf, data, n, head->sh_link, sym.st_value));
     }
 }
 
+/* The file is read, not mapped: of one that becomes shorter meanwhile there would be a SIGBUS. */
 static void search_file(struct search *s, const char *path)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    Elf *elf = fd >= 0 && elf_version(EV_CURRENT) != EV_NONE ? elf_begin(fd, ELF_C_READ_MMAP, NULL) : NULL;
+    int fd = st_infile_open(path, ST_INFILE_FILE);
+    Elf *elf = fd >= 0 && elf_version(EV_CURRENT) != EV_NONE ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
     Elf_Scn *section = NULL;
 
     while (elf && (section = elf_nextscn(elf, section))) {
@@ -125,6 +160,9 @@ static void search_file(struct search *s, const char *path)
         if (gelf_getshdr(section, &head) && (head.sh_type == SHT_SYMTAB || head.sh_type == SHT_DYNSYM))
             search_table(s, elf, section, &head, path);
     }
+    if (fd < 0)
+        keep_unread(s, path);
+    s->no_memory |= fd >= 0 && !elf;
     elf_end(elf);
     if (fd >= 0)
         close(fd);
@@ -169,6 +207,8 @@ static void add_mapped(struct search *s, pid_t pid)
 
     snprintf(path, sizeof(path), "/proc/%d/maps", pid);
     f = fopen(path, "re");
+    if (!f)
+        keep_unread(s, path);
     while (f && fgets(line, sizeof(line), f)) {
         char *name = strchr(line, '/');
         char flags[8] = "";
@@ -206,8 +246,8 @@ static void add_library(struct search *s, const char *name, size_t len)
 /* A program that does not run yet: its file and the libraries that it names. */
 static void add_needed(struct search *s, const char *path)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    Elf *elf = fd >= 0 && elf_version(EV_CURRENT) != EV_NONE ? elf_begin(fd, ELF_C_READ_MMAP, NULL) : NULL;
+    int fd = st_infile_open(path, ST_INFILE_FILE);
+    Elf *elf = fd >= 0 && elf_version(EV_CURRENT) != EV_NONE ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
     Elf_Scn *section = NULL;
     GElf_Shdr head;
     GElf_Dyn dyn;
@@ -281,6 +321,8 @@ static bool in_kallsyms(struct search *s, const char *name)
     char line[512], symbol[256], type;
     bool found = false;
 
+    if (!f)
+        keep_unread(s, "/proc/kallsyms");
     while (f && !found && fgets(line, sizeof(line), f)) {
         if (sscanf(line, "%*s %c %255s", &type, symbol) != 2 || !strchr("tTwW", type))
             continue;
@@ -301,11 +343,19 @@ static bool may_be_kernel(const struct search *s)
 
 /* ---- the whole ---- */
 
+static int not_read(const struct search *s, const char *wanted)
+{
+    errno = s->unread;
+    return st_fail_errno(s->err, ST_EFAIL, "--on: cannot look for '%s' in '%s'", wanted, s->unread_file);
+}
+
 static int not_found(struct search *s)
 {
     const char *name = s->f->name;
     const char *near = st_nearest(name, strlen(name), (const char *const *)s->names.at, s->names.n);
 
+    if (s->unread)
+        return not_read(s, name);
     if (s->module && !s->files.n && !may_be_kernel(s))
         return st_fail(s->err, ST_EUSAGE, "--on: no file '%.*s' is mapped by the target", (int)s->module_len,
                        s->module);
@@ -368,6 +418,8 @@ int trg_find_file(const char *module, const struct trg_config *config, char path
     add_files(&s);
     if (s.no_memory)
         rc = st_nomem(err, "the target's files");
+    else if (!s.files.n && s.unread)
+        rc = not_read(&s, module);
     else if (!s.files.n)
         rc = st_fail(err, ST_EUSAGE, "--on: no file '%s' is mapped by the target", module);
     else

@@ -13,6 +13,8 @@ struct trg_place {
     char path[PATH_MAX]; /* as this process reaches it, also into other mount name spaces */
 
     uint64_t offset; /* in the file */
+
+    bool go; /* Go's compiler made it: its stacks move, and a changed return address ends the program */
 };
 
 struct trg_function {

@@ -29,14 +29,25 @@ void trg_hist_print(const struct hist *h, const char *what, FILE *to);
  * thread's histogram. */
 int trg_print_histograms(struct trg_set *set, bool each_thread, FILE *to, struct st_error *err);
 
+/* Why nothing fired, a line a trigger: how far the longest stayed below the threshold, and what was left out.
+ */
+int trg_print_silence(struct trg_set *set, FILE *to, struct st_error *err);
+
+/* What became of stalls that reached their threshold. */
+struct trg_traps {
+    unsigned fired;
+
+    unsigned without; /* no snapshot was taken for them: the triggers were held, or another stall had fired */
+};
+
 /* One line of JSON: {"triggers": [{"trigger", "measures", "count", "sum_ns", "p50_ns", "p99_ns", "p999_ns",
  * "worst_ns", "buckets": [{"from_ns", "to_ns", "count"}, ...], "threads": [{"tid", "thread", and the same},
  * ...]}, ...], "lost": N}. A bucket is a power of two; those without values are left out. */
 int trg_print_json(struct trg_set *set, FILE *to, struct st_error *err);
 
 /* OpenMetrics text 1.0: histograms stalltrap_measured_seconds{trigger} and
- * stalltrap_thread_seconds{trigger,tid,thread}, counter stalltrap_lost_events. `traps` >= 0: counter
- * stalltrap_traps too. */
-int trg_print_openmetrics(struct trg_set *set, long traps, FILE *to, struct st_error *err);
+ * stalltrap_thread_seconds{trigger,tid,thread}, counter stalltrap_lost_events. `traps`, unless NULL: counters
+ * stalltrap_traps and stalltrap_stalls_without_trap too. */
+int trg_print_openmetrics(struct trg_set *set, const struct trg_traps *traps, FILE *to, struct st_error *err);
 
 #endif

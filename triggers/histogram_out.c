@@ -2,6 +2,7 @@
 #include "base/safetext.h"
 #include "base/units.h"
 #include "triggers/histogram.h"
+#include "triggers/waits.h"
 
 #include <string.h>
 
@@ -102,7 +103,40 @@ int trg_print_histograms(struct trg_set *set, bool each_thread, FILE *to, struct
     int rc = trg_each_measured(set, print_text, &p, err);
 
     print_rest(&p);
-    return rc;
+    return rc ? rc : trg_print_places(set, to, err);
+}
+
+static int print_silence(void *ctx, const struct trg_measured *m, struct st_error *err)
+{
+    struct printer *p = ctx;
+    char safe[SAFE], worst[24], threshold[24];
+
+    (void)err;
+    if (m->tid || m->hits)
+        return 0;
+    st_safe_text(safe, sizeof(safe), m->trigger);
+    fprintf(p->to, "%s did not fire: ", safe);
+    if (!trg_hist_count(m->hist))
+        fputs("nothing that it counts was seen to end", p->to);
+    else if (m->threshold_ns)
+        fprintf(p->to, "the longest was %s, %.0f %% of %s",
+                st_format_duration((int64_t)m->hist->worst, worst, sizeof(worst)),
+                (double)m->hist->worst / (double)m->threshold_ns * 100,
+                st_format_duration((int64_t)m->threshold_ns, threshold, sizeof(threshold)));
+    else
+        fprintf(p->to, "the longest was %s",
+                st_format_duration((int64_t)m->hist->worst, worst, sizeof(worst)));
+    fputs(m->leaves_out_idle ? "; waits for work were left out (idle=yes counts them)\n" : "\n", p->to);
+    return 0;
+}
+
+int trg_print_silence(struct trg_set *set, FILE *to, struct st_error *err)
+{
+    struct printer p = {.to = to};
+
+    int rc = trg_each_measured(set, print_silence, &p, err);
+
+    return rc ? rc : trg_print_left_out(set, to, err);
 }
 
 /* ---- JSON ---- */
@@ -227,7 +261,7 @@ static int print_openmetrics(void *ctx, const struct trg_measured *m, struct st_
     return 0;
 }
 
-int trg_print_openmetrics(struct trg_set *set, long traps, FILE *to, struct st_error *err)
+int trg_print_openmetrics(struct trg_set *set, const struct trg_traps *traps, FILE *to, struct st_error *err)
 {
     struct printer p = {.to = to};
     int rc;
@@ -247,11 +281,14 @@ int trg_print_openmetrics(struct trg_set *set, long traps, FILE *to, struct st_e
             "or written.\n"
             "stalltrap_lost_events_total %llu\n",
             (unsigned long long)trg_lost(set));
-    if (traps >= 0)
+    if (traps)
         fprintf(to,
-                "# TYPE stalltrap_traps counter\n# HELP stalltrap_traps Traps that "
-                "fired.\nstalltrap_traps_total %ld\n",
-                traps);
+                "# TYPE stalltrap_traps counter\n# HELP stalltrap_traps Traps that fired.\n"
+                "stalltrap_traps_total %u\n"
+                "# TYPE stalltrap_stalls_without_trap counter\n# HELP stalltrap_stalls_without_trap Stalls "
+                "past their threshold while nothing could fire.\n"
+                "stalltrap_stalls_without_trap_total %u\n",
+                traps->fired, traps->without);
     fputs("# EOF\n", to);
     return rc;
 }

@@ -7,7 +7,11 @@
 
 static __always_inline bool in_set(const volatile st_u64 *set, st_u32 nr)
 {
-    return nr < OFFCPU_SYSCALLS && set[nr / 64] >> (nr % 64) & 1;
+    if (nr >= OFFCPU_SYSCALLS)
+        return false;
+    asm volatile("" : "+r"(nr)); /* the verifier sees the bound where it is used */
+    nr &= OFFCPU_SYSCALLS - 1;
+    return set[nr / 64] >> (nr % 64) & 1;
 }
 
 enum {

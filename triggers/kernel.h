@@ -130,8 +130,16 @@ struct sched_entity {
     struct cfs_rq *cfs_rq;
 };
 
+struct thread_struct {
+    unsigned long fsbase;
+};
+
 struct task_struct {
     struct thread_info thread_info;
+
+    struct task_struct *real_parent;
+
+    struct thread_struct thread;
 
     struct sched_entity se;
 

@@ -56,6 +56,10 @@ struct trg_open {
 /* Receives a thread's histogram; not 0 ends the walk with that. */
 typedef int trg_thread_fn(void *ctx, const struct thread_hist *thread, struct st_error *err);
 
+/* Receives a place, or the total, of a process or of a thread; not 0 ends the walk with that. */
+typedef int trg_wait_fn(void *ctx, const struct wait_key *key, const struct wait_place *place,
+                        struct st_error *err);
+
 struct trg_kind {
     const char *name;
 
@@ -86,6 +90,9 @@ struct trg_kind {
 
     /* Each thread's own, while threads are told apart (trg_config.by_thread); in no order. */
     int (*threads)(struct trg_state *state, trg_thread_fn *fn, void *ctx, struct st_error *err);
+
+    /* Where threads waited for work; in no order. NULL: nobody asks this kind. */
+    int (*waits)(struct trg_state *state, trg_wait_fn *fn, void *ctx, struct st_error *err);
     uint64_t (*lost)(struct trg_state *state);
     void (*close)(struct trg_state *state);
 

@@ -4,6 +4,7 @@
 #include "triggers/histogram.h"
 #include "triggers/places.h"
 #include "triggers/privilege.h"
+#include "triggers/python_stall.h"
 #include "triggers/ustack.h"
 
 #include <bpf/bpf.h>
@@ -82,8 +83,7 @@ static void configure_span(struct trg_state *s)
         snprintf(s->span->mark, sizeof(s->span->mark), "%s", spec->text);
     s->span->worst = spec->worst;
     s->span->count_idle = spec->options->count_idle;
-    memcpy(s->span->idle.calls, spec->options->idle, sizeof(spec->options->idle));
-    memcpy(s->span->idle.calls32, spec->options->idle32, sizeof(spec->options->idle32));
+    trg_kit_idle(s, &s->span->idle);
     if (!s->own_filter)
         s->span->filter = spec->options->filter;
 }
@@ -100,6 +100,9 @@ static int size_maps(struct trg_state *s, struct st_error *err)
     bpf_map__set_max_entries(s->vars.threads, slots);
     bpf_map__set_max_entries(s->vars.free_slots, slots);
     bpf_map__set_max_entries(s->vars.cpus, (uint32_t)cpus);
+    if (s->waits && (s->how.spec->options->learn_idle || !s->how.config->measure_only))
+        bpf_map__set_max_entries(s->waits,
+                                 s->how.spec->options->learn_idle ? WAIT_PLACES : WAIT_PLACES_NOTED);
     if (s->how.config->by_thread)
         bpf_map__set_max_entries(s->vars.first_hists, HIST_FIRST);
     return 0;
@@ -269,10 +272,14 @@ static int adopt_threads(struct trg_state *s, struct st_error *err)
 
 int trg_kit_start(struct trg_state *s, struct st_error *err)
 {
+    const struct st_target *target = s->how.config->target;
+    struct trg_python python;
     int rc = bpf_object__attach_skeleton(s->parts);
 
     if (rc)
         return failed(s, rc, "cannot attach the BPF programs of", err);
+    for (size_t i = 0; s->pythons && !s->how.config->measure_only && i < target->npids; i++)
+        trg_python_watch(s->pythons, target->pids[i], &python);
     return adopt_threads(s, err);
 }
 
@@ -308,12 +315,19 @@ static void read_comm(uint32_t tid, char *comm)
     comm[n - 1] = '\0';
 }
 
-static void complete_ongoing(struct trg_state *s, struct st_stall_record *r)
+/* Looks at the thread of a record. False: it is not in that stall any more. */
+static bool look_at(struct trg_state *s, const struct st_stall_record *r, struct thread_look *look)
+{
+    return run_iterator(s->look_at, (pid_t)r->tid, look, sizeof(*look)) == (ssize_t)sizeof(*look) &&
+           (look->seq == r->seq || s->look_any);
+}
+
+static void complete_ongoing(struct trg_state *s, const struct trg_python *python, struct st_stall_record *r)
 {
     struct thread_look look;
+    uint16_t n;
 
-    if (run_iterator(s->look_at, (pid_t)r->tid, &look, sizeof(look)) != (ssize_t)sizeof(look) ||
-        (look.seq != r->seq && !s->look_any))
+    if (!look_at(s, r, &look))
         return;
     r->kstack_n = (uint16_t)look.kstack_n;
     memcpy(r->kstack, look.kstack, look.kstack_n * sizeof(look.kstack[0]));
@@ -326,6 +340,10 @@ static void complete_ongoing(struct trg_state *s, struct st_stall_record *r)
     if (!look.compat)
         r->ustack_n += (uint16_t)trg_walk_user_stack((pid_t)r->pid, look.sp, look.bp, r->ustack + 1,
                                                      ST_STALL_USTACK - 1);
+    n = r->ustack_n;
+    /* Where it is still off its CPU behind that, it was meanwhile. */
+    if (python && trg_python_add(python, r) && !look_at(s, r, &look))
+        r->ustack_n = n;
 }
 
 void trg_kit_name_threads(struct st_stall_record *r)
@@ -338,8 +356,12 @@ void trg_kit_name_threads(struct st_stall_record *r)
 
 void trg_kit_complete(struct trg_state *s, struct st_stall_record *r)
 {
+    struct trg_python python;
+    /* Also for the next stall: the program may have begun since. */
+    bool runs_python = s->pythons && trg_python_watch(s->pythons, (pid_t)r->pid, &python);
+
     if (r->flags & ST_STALL_ONGOING && !r->kstack_n && s->look_at)
-        complete_ongoing(s, r);
+        complete_ongoing(s, runs_python ? &python : NULL, r);
     trg_kit_name_threads(r);
 }
 

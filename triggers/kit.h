@@ -43,6 +43,10 @@ struct trg_state {
 
     bool own_filter; /* the kind itself has set span->filter */
 
+    struct bpf_map *waits; /* waits.bpf.h; NULL: the kind has none */
+
+    struct bpf_map *pythons; /* python.bpf.h; NULL: its stalls are not at one place of the program */
+
     struct bpf_program *adopt, *look_at; /* iterators; look_at may be NULL */
 
     bool look_any; /* what goes on is not the thread's own: there is no number to compare */
@@ -135,14 +139,15 @@ void trg_kit_hold(struct trg_state *s, uint64_t until_ns);
 void trg_kit_complete(struct trg_state *s, struct st_stall_record *r);
 int trg_kit_histogram(struct trg_state *s, struct hist *sum, struct st_error *err);
 int trg_kit_threads(struct trg_state *s, trg_thread_fn *fn, void *ctx, struct st_error *err);
+int trg_kit_waits(struct trg_state *s, trg_wait_fn *fn, void *ctx, struct st_error *err);
 uint64_t trg_kit_lost(struct trg_state *s);
 const char *trg_kit_hook(struct trg_state *s);
 void trg_kit_close(struct trg_state *s);
 
 #define TRG_KIT_OPS                                                                                          \
     .set_output = trg_kit_set_output, .hold = trg_kit_hold, .complete = trg_kit_complete,                    \
-    .histogram = trg_kit_histogram, .threads = trg_kit_threads, .lost = trg_kit_lost, .hook = trg_kit_hook,  \
-    .close = trg_kit_close
+    .histogram = trg_kit_histogram, .threads = trg_kit_threads, .waits = trg_kit_waits,                      \
+    .lost = trg_kit_lost, .hook = trg_kit_hook, .close = trg_kit_close
 
 /* Keeps a link (NULL with errno: the attempt failed) until close. `what` as in trg_bpf_failed(). */
 int trg_kit_keep(struct trg_state *s, struct bpf_link *link, const char *what, struct st_error *err);
@@ -154,6 +159,9 @@ bool trg_has_btf_tracepoint(const char *name);
  * the kernel tells. */
 bool trg_choose_uring(const struct trg_state *s, struct bpf_program *submit, struct bpf_program *complete,
                       bool wanted);
+
+/* What the programs are told of waits for work. */
+void trg_kit_idle(const struct trg_state *s, struct idle_config *idle);
 
 /* Runs an iterator that writes nothing. */
 int trg_kit_walk(struct bpf_program *iterator, const char *what, struct st_error *err);

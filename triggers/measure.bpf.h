@@ -2,6 +2,7 @@
 #ifndef ST_TRIGGERS_MEASURE_BPF_H
 #define ST_TRIGGERS_MEASURE_BPF_H
 
+#include "triggers/bucket.h"
 #include "triggers/follow.bpf.h"
 
 /* Of all that no thread's histogram has. */
@@ -11,29 +12,6 @@ struct {
     __type(key, st_u32);
     __type(value, struct hist);
 } hist SEC(".maps");
-
-/* The last bits by a list of the powers of 0 to 15: with a branch a bit the processor would guess wrong half
- * of the time. */
-static __always_inline st_u32 log2_of(st_u64 v)
-{
-    st_u32 n = 0;
-
-#pragma unroll
-    for (st_u32 step = 32; step >= 4; step /= 2)
-        if (v >> step) {
-            v >>= step;
-            n += step;
-        }
-    return n + (0x3333333322221110ull >> v * 4 & 3);
-}
-
-static __always_inline st_u32 bucket_of(st_u64 took)
-{
-    st_u32 power = log2_of(took);
-    st_u32 step = (power >= 3 ? took >> (power - 3) : took << (3 - power)) & (HIST_STEPS - 1);
-
-    return power * HIST_STEPS + step;
-}
 
 /* The verifier of Linux 6.1 knows nothing of a bucket's parts put together: the bound stands where it is
  * used. */

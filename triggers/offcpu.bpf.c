@@ -27,6 +27,8 @@ static __always_inline void ended(struct thread *t, st_u32 slot, struct task_str
 
 static __always_inline void enters(struct thread *t, st_u32 slot, struct task_struct *next)
 {
+    if (t->idle_since)
+        idle_is_over(t, next, switch_clock(next));
     if (t->off <= RUNNING) {
         t->off = RUNNING;
         return;
@@ -48,6 +50,8 @@ static __always_inline void leaves(struct thread *t, st_u32 slot, struct task_st
                                    struct task_struct *next, bool preempt, st_u32 state)
 {
     flush(t, slot);
+    if (t->idle_since)
+        idle_is_over(t, prev, prev->sched_info.last_arrival);
     if (!t->off)
         t->off = RUNNING;
     else if (t->off > RUNNING)
@@ -57,7 +61,7 @@ static __always_inline void leaves(struct thread *t, st_u32 slot, struct task_st
     /* The latter: woken again before it was off, or not put to sleep because a signal was pending. */
     if (preempt || prev->__state != state)
         state = 0;
-    if (!counts(t, prev, state))
+    if (!counts(t, prev, state, true))
         return;
     t->waker_ctx = ST_WAKER_NONE;
     t->waker = 0;
@@ -115,6 +119,7 @@ static __noinline void woken_late(void *ctx, struct task_struct *task, st_u32 sl
     if (!p)
         return;
     describe_waker(ctx, task, &p->r);
+    keep_waking_python(p);
     about_socket(&p->r, since, ktime);
     p->r.wake_ktime = ktime;
 }

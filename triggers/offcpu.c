@@ -5,7 +5,6 @@
 
 #include "triggers/offcpu.skel.h"
 
-#include <string.h>
 #include <time.h>
 
 static int configure(struct offcpu_bpf *bpf, const struct trg_open *how, struct st_error *err)
@@ -17,8 +16,6 @@ static int configure(struct offcpu_bpf *bpf, const struct trg_open *how, struct 
 
     if (rc)
         return rc;
-    memcpy((void *)bpf->rodata->offcpu.idle.calls, options->idle, sizeof(options->idle));
-    memcpy((void *)bpf->rodata->offcpu.idle.calls32, options->idle32, sizeof(options->idle32));
     bpf->rodata->offcpu.states = options->states ? options->states : OFFCPU_ANY;
     bpf->rodata->offcpu.trigger = how->trigger;
     bpf->rodata->offcpu.measure_only = how->config->measure_only;
@@ -60,6 +57,9 @@ static int take(struct trg_state *s, struct st_error *err)
                                                s->how.spec->options->count_idle);
     s->adopt = bpf->progs.offcpu_adopt;
     s->look_at = bpf->progs.offcpu_look_at;
+    s->waits = bpf->maps.waits;
+    s->pythons = bpf->maps.pythons;
+    trg_kit_idle(s, (void *)&bpf->rodata->offcpu.idle);
     choose_programs(bpf, s->how.config->measure_only, s->how.config->early);
     rc = configure(bpf, &s->how, err);
     s->timers_later = bpf->rodata->make_timers_anywhere;

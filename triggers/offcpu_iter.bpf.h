@@ -11,7 +11,7 @@ static __always_inline void begin_off(struct thread *t, struct task_struct *task
 {
     st_u64 clock;
 
-    if (*(volatile st_u64 *)&t->off || !counts(t, task, task->__state))
+    if (*(volatile st_u64 *)&t->off || !counts(t, task, task->__state, false))
         return;
     t->cpu = task->thread_info.cpu;
     t->off_jiffies = bpf_jiffies64();

@@ -5,11 +5,44 @@
 #include "triggers/about.bpf.h"
 #include "triggers/look.bpf.h"
 #include "triggers/offcpu_thread.bpf.h"
+#include "triggers/python.bpf.h"
 #include "triggers/uring.bpf.h"
 
 #define URING_AT   (ABOUT_PEER + 4 * ABOUT_SLOT) /* behind what a wake-up by a socket tells */
 #define URING_ROOM 26                            /* of each: what /proc tells needs some too */
 #define URING_MOST 10000000000000ull             /* ns, that fit */
+
+/* Those of the waker, which is current, while the record has no user stack yet. */
+static __always_inline void keep_waking_python(struct pending *p)
+{
+    struct task_struct *task = bpf_get_current_task_btf();
+    st_u64 n;
+
+    p->waker_python_n = 0;
+    p->r.ustack_n = 0;
+    if (p->r.waker_ctx != ST_WAKER_TASK || task->flags & PF_KTHREAD)
+        return;
+    walk_python(&p->r, task);
+    if (p->r.ustack_n < 3)
+        return;
+    n = p->r.ustack_n - 1;
+    p->waker_python_n = n < 2 * PYTHON_WAKER_FRAMES ? n : 2 * PYTHON_WAKER_FRAMES;
+    __builtin_memcpy(p->waker_python, &p->r.ustack[1], sizeof(p->waker_python));
+    p->r.ustack_n = 0;
+}
+
+/* Behind all the others. */
+static __always_inline void add_waking_python(struct pending *p)
+{
+    st_u32 at = *(volatile st_u16 *)&p->r.ustack_n, n = p->waker_python_n;
+
+    asm volatile("" : "+r"(at)); /* the bound is checked on what is the index */
+    if (!n || n > 2 * PYTHON_WAKER_FRAMES || at > ST_STALL_USTACK - 1 - 2 * PYTHON_WAKER_FRAMES)
+        return;
+    p->r.ustack[at] = ST_STALL_WAKER_PYTHON_FRAMES;
+    __builtin_memcpy(&p->r.ustack[at + 1], p->waker_python, sizeof(p->waker_python));
+    p->r.ustack_n = at + 1 + n;
+}
 
 static __always_inline void base_record(struct st_stall_record *r, struct thread *t, st_u32 flags)
 {
@@ -62,6 +95,7 @@ static __always_inline void fill_ended(struct pending *p, struct thread *t, stru
         r->waker_ctx = t->waker_ctx;
         r->waker_pid = t->waker >> 32;
         r->waker_tid = (st_u32)t->waker;
+        r->waker_vec = ST_WAKER_VEC_UNKNOWN;
     }
     if (!t->state)
         about_quota(r, task);
@@ -124,6 +158,11 @@ static __noinline bool finish_record(struct thread *t, st_u32 slot)
         find_wake_time(p, task);
         if (!(p->r.flags & ST_STALL_COMPAT))
             walk_user_stack(p);
+        /* Nobody takes them out of a record that does not fire. */
+        if ((p->r.flags & (ST_STALL_FIRED | ST_STALL_STACK_LATE)) == ST_STALL_FIRED)
+            walk_python(&p->r, task);
+        if (p->r.flags & ST_STALL_FIRED)
+            add_waking_python(p);
     }
     if (uring_told && p->r.syscall == NR_IO_URING_ENTER && !(p->r.flags & ST_STALL_COMPAT))
         about_uring(&p->r);

@@ -24,6 +24,12 @@ struct thread {
 
     st_u32 hist; /* where its histogram is: measure.bpf.h */
 
+    st_u64 idle_since; /* clock when it left its CPU to wait for work; 0: it does not, or it is not noted */
+
+    st_u64 idle_ip; /* and where, as in struct wait_key */
+
+    st_u32 idle_depth;
+
     st_u64 off_jiffies;
 
     st_u64 waker; /* pid << 32 | tid */
@@ -74,6 +80,7 @@ static void thread_begins_late(struct thread *t, struct task_struct *task);
 #include "triggers/measure.bpf.h"
 #include "triggers/member.bpf.h"
 #include "triggers/output.bpf.h"
+#include "triggers/waits.bpf.h"
 
 const volatile struct offcpu_config offcpu;
 

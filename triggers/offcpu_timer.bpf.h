@@ -49,6 +49,8 @@ static __always_inline void arm(struct thread *t, st_u64 ns)
 static __always_inline void begin(struct thread *t, struct task_struct *task, bool make_now)
 {
     t->off = 0;
+    t->idle_since = 0;
+    wait_forget(&offcpu.idle, task);
     t->emit = 0;
     t->waker = 0;
     t->css = 0;
@@ -76,7 +78,7 @@ static void thread_exits(void *ctx, struct thread *t)
 {
 }
 
-static void thread_ends(struct thread *t, st_u32 slot)
+static __always_inline void thread_ends(struct thread *t, st_u32 slot)
 {
     struct task_struct *current = bpf_get_current_task_btf();
 

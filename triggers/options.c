@@ -1,6 +1,6 @@
 /* The keys of all kinds: state=, idle=, side=, if=. */
 #include "triggers/options.h"
-#include "triggers/syscalls.h"
+#include "base/syscalls.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -28,29 +28,29 @@ static const char *const idle_syscalls[] = {
     "waitid",     "restart_syscall",
 };
 
-/* The same in arch/x86/entry/syscalls/syscall_32.tbl; accept hides in socketcall there and is not seen. */
-static const uint16_t idle_syscalls32[] = {
-    0 /* restart_syscall */,
-    7 /* waitpid */,
-    29 /* pause */,
-    82 /* select */,
-    114 /* wait4 */,
-    142 /* _newselect */,
-    162 /* nanosleep */,
-    168 /* poll */,
-    177 /* rt_sigtimedwait */,
-    256 /* epoll_wait */,
-    267 /* clock_nanosleep */,
-    284 /* waitid */,
-    308 /* pselect6 */,
-    309 /* ppoll */,
-    319 /* epoll_pwait */,
-    364 /* accept4 */,
-    407 /* clock_nanosleep_time64 */,
-    413 /* pselect6_time64 */,
-    414 /* ppoll_time64 */,
-    421 /* rt_sigtimedwait_time64 */,
-    441 /* epoll_pwait2 */,
+/* The same of i386; accept hides in socketcall there and is not seen. */
+static const char *const idle_syscalls32[] = {
+    "restart_syscall",
+    "waitpid",
+    "pause",
+    "select",
+    "wait4",
+    "_newselect",
+    "nanosleep",
+    "poll",
+    "rt_sigtimedwait",
+    "epoll_wait",
+    "clock_nanosleep",
+    "waitid",
+    "pselect6",
+    "ppoll",
+    "epoll_pwait",
+    "accept4",
+    "clock_nanosleep_time64",
+    "pselect6_time64",
+    "ppoll_time64",
+    "rt_sigtimedwait_time64",
+    "epoll_pwait2",
 };
 
 static void add(uint64_t *set, int number)
@@ -61,9 +61,9 @@ static void add(uint64_t *set, int number)
 void trg_default_options(struct trg_options *o)
 {
     for (size_t i = 0; i < sizeof(idle_syscalls) / sizeof(idle_syscalls[0]); i++)
-        add(o->idle, trg_syscall_number(idle_syscalls[i]));
+        add(o->idle, st_syscall_number(idle_syscalls[i], false));
     for (size_t i = 0; i < sizeof(idle_syscalls32) / sizeof(idle_syscalls32[0]); i++)
-        add(o->idle32, idle_syscalls32[i]);
+        add(o->idle32, st_syscall_number(idle_syscalls32[i], true));
 }
 
 static bool add_bit(const struct word_bit *words, size_t n, const char *word, uint32_t *bits)
@@ -107,22 +107,36 @@ size_t trg_side_words(const char **out, size_t room)
 
 bool trg_set_idle(struct trg_options *o, const char *word)
 {
-    int number = trg_syscall_number(word);
-
-    if (!strcmp(word, "yes")) {
-        o->count_idle = true;
+    if (!strcmp(word, "learned")) {
+        o->learn_idle = true;
         return true;
     }
-    if (number < 0)
-        return false;
-    add(o->idle, number);
-    return true;
+    return trg_set_idle_list(o, word);
 }
 
 size_t trg_idle_words(const char **out, size_t room)
 {
+    out[0] = "learned";
+    return 1 + trg_idle_list_words(out + 1, room - 1);
+}
+
+bool trg_set_idle_list(struct trg_options *o, const char *word)
+{
+    int number = st_syscall_number(word, false);
+    bool all = !strcmp(word, "yes") || !strcmp(word, "none");
+
+    o->count_idle |= all;
+    if (number >= 0)
+        add(o->idle, number);
+    return all || number >= 0 || !strcmp(word, "list");
+}
+
+size_t trg_idle_list_words(const char **out, size_t room)
+{
     out[0] = "yes";
-    return 1 + trg_syscall_names(out + 1, room - 1);
+    out[1] = "none";
+    out[2] = "list";
+    return 3 + st_syscall_names(out + 3, room - 3);
 }
 
 /* ---- if= ---- */

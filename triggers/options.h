@@ -20,7 +20,9 @@ struct trg_options {
 
     uint32_t sides; /* enum socket_side; 0: none named, both count */
 
-    bool count_idle;
+    bool count_idle; /* idle=yes, idle=none */
+
+    bool learn_idle; /* idle=learned */
 
     uint64_t idle[OFFCPU_SYSCALLS / 64];
 
@@ -39,6 +41,8 @@ bool trg_set_state(struct trg_options *o, const char *word);
 size_t trg_state_words(const char **out, size_t room);
 bool trg_set_idle(struct trg_options *o, const char *word);
 size_t trg_idle_words(const char **out, size_t room);
+bool trg_set_idle_list(struct trg_options *o, const char *word); /* of kinds that cannot learn */
+size_t trg_idle_list_words(const char **out, size_t room);
 bool trg_set_side(struct trg_options *o, const char *word);
 size_t trg_side_words(const char **out, size_t room);
 
@@ -56,7 +60,11 @@ size_t trg_no_words(const char **out, size_t room);
     }
 #define TRG_KEY_IDLE                                                                                         \
     {                                                                                                        \
-        "idle", "'yes' or the name of a system call", "+", trg_set_idle, trg_idle_words                      \
+        "idle", "list, learned, none or the name of a system call", "+", trg_set_idle, trg_idle_words        \
+    }
+#define TRG_KEY_IDLE_LIST                                                                                    \
+    {                                                                                                        \
+        "idle", "list, none or the name of a system call", "+", trg_set_idle_list, trg_idle_list_words       \
     }
 #define TRG_KEY_SIDE                                                                                         \
     {                                                                                                        \

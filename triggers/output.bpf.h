@@ -6,6 +6,7 @@
 #ifndef ST_TRIGGERS_OUTPUT_BPF_H
 #define ST_TRIGGERS_OUTPUT_BPF_H
 
+#include "triggers/config.h"
 #include "triggers/context.bpf.h"
 
 /* A record that waits for its last part: the user stack, taken when the thread itself is current again. */
@@ -15,6 +16,10 @@ struct pending {
     st_u64 sp, bp; /* user registers of the wait; its ip is r.ustack[0] */
 
     st_u64 run_delay; /* task_struct.sched_info.run_delay before the thread got its CPU */
+
+    st_u64 waker_python_n; /* words of waker_python in use */
+
+    st_u64 waker_python[2 * PYTHON_WAKER_FRAMES]; /* pairs as in r.ustack: offcpu */
 };
 
 struct {

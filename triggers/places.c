@@ -108,11 +108,12 @@ static void find_function(const char *name, uint64_t *start, uint64_t *end)
 
 int trg_find_places(struct trg_places *places, struct st_error *err)
 {
-    struct btf *btf = btf__load_vmlinux_btf();
+    struct btf *btf = btf__parse("/sys/kernel/btf/vmlinux", NULL); /* where more is tried, errno is lost */
     int rc;
 
     if (!btf)
-        return st_fail_errno(err, ST_ECANNOT, "cannot read the kernel's BTF (/sys/kernel/btf/vmlinux)");
+        return st_fail_errno(err, errno == ENOMEM || errno == EMFILE ? ST_EFAIL : ST_ECANNOT,
+                             "cannot read the kernel's BTF (/sys/kernel/btf/vmlinux)");
     rc = find_all(btf, places, err);
     places->nolock = btf__find_by_name_kind(btf, "bpf_map_kmalloc_nolock", BTF_KIND_FUNC) > 0;
     find_function("try_to_wake_up", &places->wake_up, &places->wake_up_end);

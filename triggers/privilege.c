@@ -65,6 +65,12 @@ int trg_bpf_failed(int rc, const char *what, struct st_error *err)
     if (rc == -ENOMEM)
         code = ST_ENOMEM;
     errno = -rc;
+    if (rc == -ESRCH &&
+        strstr(complaint,
+               "kernel BTF")) { /* libbpf has lost the reason; that the file is there was seen before */
+        st_fail(err, ST_EFAIL, "%s: cannot read /sys/kernel/btf/vmlinux", what);
+        return st_hint(err, "memory or descriptors may have run out");
+    }
     st_fail_errno(err, code, "%s", what);
     if (complaint[0])
         st_hint(err, "%s", complaint);
@@ -73,31 +79,40 @@ int trg_bpf_failed(int rc, const char *what, struct st_error *err)
     return code;
 }
 
-static uint64_t effective_capabilities(void)
+static int effective_capabilities(uint64_t *to, struct st_error *err)
 {
     unsigned long long caps = 0;
     char line[128];
     FILE *f = fopen("/proc/thread-self/status", "re");
 
     if (!f)
-        return 0;
+        return st_fail_errno(err, ST_EFAIL,
+                             "cannot read this process's capabilities in /proc/thread-self/status");
     while (fgets(line, sizeof(line), f))
         if (sscanf(line, "CapEff: %llx", &caps) == 1)
             break;
     fclose(f);
-    return caps;
+    *to = caps;
+    return 0;
 }
 
-static int check_capabilities(struct st_error *err)
+static int check_capabilities(bool measure_only, struct st_error *err)
 {
-    uint64_t caps = effective_capabilities();
-    bool bpf = caps >> CAP_BPF & 1, perfmon = caps >> CAP_PERFMON & 1;
+    bool bpf, perfmon;
+    uint64_t caps = 0;
+    int rc = effective_capabilities(&caps, err);
 
+    if (rc)
+        return rc;
+    bpf = caps >> CAP_BPF & 1;
+    perfmon = caps >> CAP_PERFMON & 1;
     if (caps >> CAP_SYS_ADMIN & 1 || (bpf && perfmon))
         return 0;
     st_fail(err, ST_ECANNOT, "--on needs BPF, and this process lacks %s%s%s", bpf ? "" : "CAP_BPF",
             bpf || perfmon ? "" : " and ", perfmon ? "" : "CAP_PERFMON");
-    return st_hint(err, "run it as root, or without --on: Ctrl-C, SIGUSR2 and `snap` take snapshots too");
+    return st_hint(err, measure_only ? "run it as root"
+                                     : "run it as root, or without --on: Ctrl-C, SIGUSR2 and `snap` take "
+                                       "snapshots too");
 }
 
 /* BPF sees the thread numbers of the initial name space; ours would be others. */
@@ -116,9 +131,9 @@ static int check_pid_namespace(struct st_error *err)
     return st_hint(err, "run stalltrap on the host, or in a container with --pid=host");
 }
 
-int trg_check_bpf(struct st_error *err)
+int trg_check_bpf(bool measure_only, struct st_error *err)
 {
-    int rc = check_capabilities(err);
+    int rc = check_capabilities(measure_only, err);
 
     if (rc)
         return rc;

@@ -4,8 +4,11 @@
 
 #include "base/error.h"
 
-/* 0, or ST_ECANNOT naming the capability, kernel feature or name space that lacks. */
-int trg_check_bpf(struct st_error *err);
+#include <stdbool.h>
+
+/* 0, or ST_ECANNOT naming the capability, kernel feature or name space that lacks. `measure_only`: nothing is
+ * recorded, so the advice is not to do without triggers. */
+int trg_check_bpf(bool measure_only, struct st_error *err);
 
 /* Sends what libbpf says to the debug log and keeps the last complaint for trg_bpf_failed(). Call once before
  * use. */

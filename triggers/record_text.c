@@ -1,8 +1,8 @@
 /* A record as a line for a person. */
 #include "triggers/record_text.h"
 #include "base/safetext.h"
+#include "base/syscalls.h"
 #include "base/units.h"
-#include "triggers/syscalls.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -32,12 +32,10 @@ void trg_put_thread(struct trg_out *o, uint32_t tid, const char *comm)
 
 void trg_put_syscall(struct trg_out *o, const struct st_stall_record *r)
 {
-    const char *name = r->flags & ST_STALL_COMPAT ? NULL : trg_syscall_name(r->syscall);
+    char name[64];
 
-    if (name)
-        trg_put(o, " in %s", name);
-    else if (r->syscall >= 0)
-        trg_put(o, " in %ssystem call %d", r->flags & ST_STALL_COMPAT ? "32-bit " : "", r->syscall);
+    if (r->syscall >= 0)
+        trg_put(o, " in %s", st_syscall_name(r->syscall, r->flags & ST_STALL_COMPAT, name, sizeof(name)));
     else if (r->state && r->ustack_n)
         trg_put(o, " outside of system calls (page fault)");
 }
@@ -45,7 +43,7 @@ void trg_put_syscall(struct trg_out *o, const struct st_stall_record *r)
 /* A hrtimer's wake-up runs in the timer interrupt, which has no handler's name; the stack tells. */
 static bool by_own_timer(const struct st_stall_record *r, trg_ksym_fn *name, void *ctx)
 {
-    for (size_t i = 0; name && i < r->wstack_n && i < ST_STALL_WSTACK; i++) {
+    for (size_t i = 0; name && i < st_stall_waker_kernel(r); i++) {
         const char *symbol = name(ctx, r->wstack[i]);
 
         if (symbol && !strcmp(symbol, "hrtimer_wakeup"))
@@ -92,8 +90,10 @@ void trg_put_waker(struct trg_out *o, const struct st_stall_record *r, trg_ksym_
         trg_put_thread(o, r->waker_tid, r->waker_comm);
         break;
     case ST_WAKER_SOFTIRQ:
-        trg_put(o, ", woken by softirq %s",
-                r->waker_vec < sizeof(softirqs) / sizeof(softirqs[0]) ? softirqs[r->waker_vec] : "?");
+        if (st_stall_knows_vec(r) && r->waker_vec < sizeof(softirqs) / sizeof(softirqs[0]))
+            trg_put(o, ", woken by softirq %s", softirqs[r->waker_vec]);
+        else
+            trg_put(o, ", woken by a softirq");
         trg_put_timer(o, r, name, ctx);
         break;
     case ST_WAKER_IRQ:

@@ -209,6 +209,8 @@ static long pop_mark(st_u32 i, struct gone *g)
 
     if (s->first == s->end || before(g->seq, m->seq))
         return 1;
+    if ((st_s64)took < 0)
+        took = 0;
     measure(took, NULL); /* of a socket, which no thread owns */
     if (took >= threshold_ns && !g->found) {
         g->found = 1;
@@ -477,7 +479,8 @@ static __noinline void look_at_side(struct looking *l, struct watched *w, st_u64
 
     if (first == *(volatile st_u32 *)&s->end || s->told == first + 1)
         return;
-    if (l->now - m->since < l->due) {
+    /* Data may have come since it began to look. */
+    if ((st_s64)(l->now - m->since) < (st_s64)l->due) {
         sooner(l, m->since + l->due);
         return;
     }

@@ -13,6 +13,8 @@
 #define CLOCK_MONOTONIC 1
 #define EBUSY           16
 #define LOOK_NS         10000000ull /* not more often than this */
+#define LOOK_SLOTS      1024        /* at so many at once: it is done in an interrupt */
+#define LOOK_ON_NS      1000000ull  /* until the next so many */
 #define LOOPS           (1 << 20)
 
 struct thread {
@@ -64,6 +66,10 @@ st_u32 broken_places; /* this kernel's per-CPU section is not as BTF tells */
 
 struct looker {
     struct bpf_timer timer;
+
+    st_u64 next; /* when to look again, as far as is known since the first slot */
+
+    st_u32 slot; /* to begin with */
 
     st_u32 ready;
 };
@@ -165,6 +171,10 @@ static __noinline void tell_ended(void *ctx, struct thread *t, st_u32 slot, st_u
     p->r.measured_ns = end->ktime - p->r.start_ktime;
     name_thread(&p->r, end->task);
     copy_user_stack(ctx, p, end->task);
+#ifdef ST_TRIGGERS_PYTHON_BPF_H /* the span is at one place of the program */
+    if (p->r.flags & ST_STALL_FIRED && end->task == bpf_get_current_task_btf())
+        walk_python(&p->r, bpf_get_current_task_btf());
+#endif
     span_describe(t, &p->r, end);
     emit(ctx, p);
     t->woken = 0;
@@ -277,6 +287,8 @@ struct looking {
     st_u64 due; /* ns after its start that a span is told */
 
     st_u64 next; /* when to look again */
+
+    st_u32 slot; /* the first of them */
 };
 
 static __always_inline void sooner(struct looking *l, st_u64 at)
@@ -287,7 +299,7 @@ static __always_inline void sooner(struct looking *l, st_u64 at)
 
 static long look_at_slot(st_u32 i, struct looking *l)
 {
-    st_u32 slot = i;
+    st_u32 slot = l->slot + i;
     struct thread *t = bpf_map_lookup_elem(&threads, &slot);
     st_u64 start;
 
@@ -307,18 +319,25 @@ static long look_at_slot(st_u32 i, struct looking *l)
 static void look_at_more(struct looking *l);
 #endif
 
-static int look_at_all(void *map, st_u32 *key, struct looker *self)
+/* At some of the slots; behind the last it begins anew. A span that begins where it has looked already is due
+ * later than `next` says, which is counted from the first slot. */
+static int look_at_some(void *map, st_u32 *key, struct looker *self)
 {
-    struct looking l = {.now = bpf_ktime_get_ns(), .due = threshold_ns + ST_GRACE_NS};
+    struct looking l = {.now = bpf_ktime_get_ns(), .due = threshold_ns + ST_GRACE_NS, .slot = self->slot};
+    st_u32 used = slots_used, n = used > l.slot ? used - l.slot : 0;
     st_u64 wait;
 
-    l.next = l.now + l.due;
-    bpf_loop(slots_used, look_at_slot, &l, 0);
+    l.next = l.slot ? self->next : l.now + l.due;
+    bpf_loop(n < LOOK_SLOTS ? n : LOOK_SLOTS, look_at_slot, &l, 0);
 #ifdef LOOKS_AT_MORE
-    look_at_more(&l);
+    if (!l.slot)
+        look_at_more(&l);
 #endif
-    wait = l.next - l.now;
-    bpf_timer_start(&self->timer, wait > LOOK_NS ? wait : LOOK_NS, 0);
+    self->next = l.next;
+    self->slot = n > LOOK_SLOTS ? l.slot + LOOK_SLOTS : 0;
+    wait = l.next > l.now ? l.next - l.now : 0;
+    wait = self->slot ? LOOK_ON_NS : wait > LOOK_NS ? wait : LOOK_NS;
+    bpf_timer_start(&self->timer, wait, 0);
     return 0;
 }
 
@@ -335,7 +354,7 @@ static __always_inline void start_looking(void)
         without_timer = 1;
         return;
     }
-    if (bpf_timer_set_callback(&l->timer, look_at_all) || bpf_timer_start(&l->timer, LOOK_NS, 0)) {
+    if (bpf_timer_set_callback(&l->timer, look_at_some) || bpf_timer_start(&l->timer, LOOK_NS, 0)) {
         without_timer = 1;
         return;
     }
@@ -356,6 +375,9 @@ static void thread_begins(struct thread *t, struct task_struct *task)
     t->woken = 0;
     t->syscall = -1;
     t->task = (st_u64)task;
+#ifdef ST_TRIGGERS_WAITS_BPF_H
+    wait_forget(&span.idle, task);
+#endif
 }
 
 /* What was told as ongoing ends with its thread. */
@@ -372,7 +394,7 @@ static void thread_exits(void *ctx, struct thread *t)
     tell_ended(ctx, t, t->slot, start, &end);
 }
 
-static void thread_ends(struct thread *t, st_u32 slot)
+static __always_inline void thread_ends(struct thread *t, st_u32 slot)
 {
     t->start = 0;
     t->regs = 0;

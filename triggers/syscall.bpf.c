@@ -1,4 +1,6 @@
 /* syscall: how long a system call of a watched thread took. */
+#include "triggers/python.bpf.h"
+
 #include "triggers/caller.bpf.h"
 #include "triggers/wakes.bpf.h"
 

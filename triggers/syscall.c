@@ -1,7 +1,7 @@
 /* syscall: its BPF programs and its sentence. */
+#include "base/syscalls.h"
 #include "triggers/kit.h"
 #include "triggers/record_text.h"
-#include "triggers/syscalls.h"
 
 #include "triggers/syscall.skel.h"
 
@@ -41,6 +41,7 @@ static int take(struct trg_state *s, struct st_error *err)
     if (!bpf)
         return trg_kit_no_skeleton(s, err);
     TRG_TAKE_SPAN(s, bpf);
+    s->pythons = bpf->maps.pythons;
     if (s->how.config->measure_only) {
         TRG_NO_WAKERS(bpf);
         bpf_program__set_autoload(bpf->progs.span_waking, false);
@@ -48,9 +49,9 @@ static int take(struct trg_state *s, struct st_error *err)
     bpf->rodata->uring_told =
         trg_choose_uring(s, bpf->progs.uring_submit, bpf->progs.uring_complete,
                          *only ? !strcmp(only, "io_uring_enter") : s->how.spec->options->count_idle);
-    bpf->rodata->only = *only ? trg_syscall_number(only) : -1;
+    bpf->rodata->only = *only ? st_syscall_number(only, false) : -1;
     for (size_t i = 0; i < sizeof(moves_bytes) / sizeof(moves_bytes[0]); i++) {
-        int number = trg_syscall_number(moves_bytes[i]);
+        int number = st_syscall_number(moves_bytes[i], false);
 
         ((uint64_t *)bpf->rodata->moves_bytes)[number / 64] |= 1ull << (number % 64);
     }
@@ -78,12 +79,12 @@ static void describe(const struct st_stall_record *r, trg_ksym_fn *name, void *c
 static bool set_name(struct trg_options *o, const char *word)
 {
     strncpy(o->name, word, TRG_NAME - 1);
-    return trg_syscall_number(word) >= 0;
+    return st_syscall_number(word, false) >= 0;
 }
 
-static const struct trg_name what = {false, "the name of a system call", set_name, trg_syscall_names};
+static const struct trg_name what = {false, "the name of a system call", set_name, st_syscall_names};
 
-static const struct trg_key keys[] = {TRG_KEY_IDLE, TRG_KEY_IF_CALL, TRG_KEY_END};
+static const struct trg_key keys[] = {TRG_KEY_IDLE_LIST, TRG_KEY_IF_CALL, TRG_KEY_END};
 
 const struct trg_kind trg_syscall = {
     .name = "syscall",

@@ -1,12 +1,16 @@
 /* The set of triggers of one recording: every kind behind one face. */
 #include "triggers/trigger.h"
+#include "base/log.h"
 #include "base/safetext.h"
 #include "base/vec.h"
 #include "triggers/attrs.h"
+#include "triggers/golang.h"
 #include "triggers/histogram.h"
 #include "triggers/kind.h"
 #include "triggers/parse.h"
 #include "triggers/privilege.h"
+#include "triggers/python_stall.h"
+#include "triggers/waits.h"
 #include "triggers/write.h"
 
 #include <stdlib.h>
@@ -25,6 +29,8 @@ struct trg_set {
     const struct trg_config *config;
 
     struct trg_config copy;
+
+    struct trg_frames frames;
 };
 
 /* The set takes what the spec owns, also when it fails. */
@@ -78,22 +84,33 @@ static int keep_text(struct trg_spec *spec, const char *text, struct st_error *e
     return 0;
 }
 
+static const char *const mark_kinds[] = {"tracepoint", "usdt", "func", "call", "write"};
+
+void trg_complete_mark(struct st_completion *c)
+{
+    char word[32];
+
+    for (size_t i = 0; i < sizeof(mark_kinds) / sizeof(mark_kinds[0]); i++) {
+        snprintf(word, sizeof(word), "%s:", mark_kinds[i]);
+        st_complete_word(c, word, NULL);
+    }
+}
+
 static int add_mark(struct trg_set **set, const char *text, struct st_error *err)
 {
-    static const char *const words[] = {"tracepoint", "usdt", "func", "call", "write"};
-    const size_t nwords = sizeof(words) / sizeof(words[0]);
+    const size_t nwords = sizeof(mark_kinds) / sizeof(mark_kinds[0]);
     size_t n = strcspn(text, ":"), known = 0;
     char *as_call;
     int rc;
 
-    while (known < nwords && (strlen(words[known]) != n || strncmp(words[known], text, n)))
+    while (known < nwords && (strlen(mark_kinds[known]) != n || strncmp(mark_kinds[known], text, n)))
         known++;
     if (known == nwords)
         return st_fail(err, ST_EUSAGE,
                        "a mark is tracepoint:CATEGORY:NAME, usdt:PATH:PROVIDER:NAME, func:NAME or write:FD");
-    if (!strcmp(words[known], "write"))
+    if (!strcmp(mark_kinds[known], "write"))
         return add_written(set, text[n] ? text + n + 1 : "", err);
-    if (strcmp(words[known], "func"))
+    if (strcmp(mark_kinds[known], "func"))
         return trg_add(set, text, err);
     if (asprintf(&as_call, "call%s", text + n) < 0)
         return st_nomem(err, "a mark");
@@ -123,6 +140,14 @@ const char *trg_text(const struct trg_set *set, size_t i)
     return set->each.at[i].spec.text;
 }
 
+bool trg_measures(const struct trg_set *set)
+{
+    for (size_t i = 0; set && i < set->each.n; i++)
+        if (!set->each.at[i].spec.kind->hits)
+            return true;
+    return false;
+}
+
 static void close_states(struct trg_set *set)
 {
     for (size_t i = 0; i < set->each.n; i++) {
@@ -134,12 +159,54 @@ static void close_states(struct trg_set *set)
     }
 }
 
+/* Waits for work do not count, and idle=yes would have them counted. */
+static bool leaves_out_idle(const struct trg_spec *spec)
+{
+    if (spec->options->count_idle || spec->options->name[0] || spec->kind == &trg_busy)
+        return false;
+    for (const struct trg_key *key = spec->kind->keys; key && key->name; key++)
+        if (key->set == trg_set_idle)
+            return true;
+    return false;
+}
+
+/* In a program of Go a thread that waits by futex has no work; those triggers that leave out waits for work
+ * leave it out. */
+static void learn_golang(struct trg_set *set)
+{
+    bool leaves_out = false;
+
+    if (!set->config->target || !trg_is_golang(set->config->target))
+        return;
+    for (size_t i = 0; i < set->each.n; i++) {
+        trg_set_idle(set->each.at[i].spec.options, "futex");
+        leaves_out |= leaves_out_idle(&set->each.at[i].spec) || set->each.at[i].spec.kind == &trg_busy;
+    }
+    if (leaves_out)
+        st_log_info("a program of Go: its threads wait by futex for work, goroutines for locks and channels; "
+                    "such waits do not count "
+                    "(idle=yes: they do)");
+}
+
+/* Whether one of them learns where the target waits for work. */
+static bool learns(const struct trg_set *set)
+{
+    for (size_t i = 0; i < set->each.n; i++)
+        if (set->each.at[i].spec.options->learn_idle)
+            return true;
+    return false;
+}
+
 int trg_open(struct trg_set *set, const struct trg_config *config, struct st_error *err)
 {
-    int rc = trg_check_bpf(err);
+    int rc = trg_check_bpf(config->measure_only, err);
 
     set->copy = *config;
     set->config = &set->copy;
+    if (!rc)
+        learn_golang(set);
+    if (!rc && !set->copy.calls_alone && learns(set))
+        set->copy.calls_alone = !trg_has_steady_stacks(set->copy.target);
     for (size_t i = 0; !rc && i < set->each.n; i++) {
         struct trg_one *one = &set->each.at[i];
         struct trg_open how = {.spec = &one->spec, .config = set->config, .trigger = (uint32_t)i};
@@ -192,7 +259,7 @@ static uint64_t monotonic_ns(void)
 
 int trg_start(struct trg_set *set, struct st_error *err)
 {
-    int rc = 0;
+    int rc = trg_hold(set, UINT64_MAX, err); /* until the last one is attached */
 
     for (size_t i = 0; !rc && i < set->each.n; i++)
         rc = set->each.at[i].spec.kind->start(set->each.at[i].state, err);
@@ -263,7 +330,13 @@ void trg_complete(struct trg_set *set, struct st_stall_record *record)
 
     if (one && one->state && one->spec.kind->record_kind == record->kind)
         one->spec.kind->complete(one->state, record);
+    trg_python_take(record, &set->frames);
     trg_add_attrs(record);
+}
+
+const struct trg_frames *trg_frames(const struct trg_set *set)
+{
+    return &set->frames;
 }
 
 void trg_describe(const struct trg_set *set, const struct st_stall_record *record, trg_ksym_fn *name,
@@ -348,7 +421,12 @@ int trg_each_measured(struct trg_set *set, trg_measured_fn *fn, void *ctx, struc
 
     for (size_t i = 0; !rc && i < set->each.n; i++) {
         const struct trg_one *one = &set->each.at[i];
-        struct trg_measured m = {.trigger = one->spec.text, .measures = one->spec.kind->measures, .hist = h};
+        struct trg_measured m = {.trigger = one->spec.text,
+                                 .measures = one->spec.kind->measures,
+                                 .threshold_ns = one->spec.worst ? 0 : one->spec.threshold_ns,
+                                 .hits = one->spec.kind->hits,
+                                 .leaves_out_idle = leaves_out_idle(&one->spec),
+                                 .hist = h};
 
         rc = one->spec.kind->histogram(one->state, h, err);
         if (!rc)
@@ -357,6 +435,23 @@ int trg_each_measured(struct trg_set *set, trg_measured_fn *fn, void *ctx, struc
             rc = each_thread(one, &m, fn, ctx, err);
     }
     free(h);
+    return rc;
+}
+
+int trg_each_waited(struct trg_set *set, trg_waited_fn *fn, void *ctx, struct st_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < set->each.n; i++) {
+        const struct trg_one *one = &set->each.at[i];
+        struct trg_waited like = {.trigger = one->spec.text,
+                                  .threshold_ns = one->spec.worst ? 0 : one->spec.threshold_ns,
+                                  .learned = one->spec.options->learn_idle && !one->spec.options->count_idle,
+                                  .always_idle = one->spec.kind == &trg_busy};
+
+        if (one->state)
+            rc = trg_each_wait_of(one->spec.kind, one->state, &like, fn, ctx, err);
+    }
     return rc;
 }
 

@@ -2,6 +2,7 @@
 #ifndef ST_TRIGGERS_TRIGGER_H
 #define ST_TRIGGERS_TRIGGER_H
 
+#include "base/complete.h"
 #include "base/error.h"
 #include "base/stall_record.h"
 #include "base/target.h"
@@ -20,7 +21,10 @@ struct trg_config {
 
     pid_t command; /* the child of ST_TARGET_COMMAND, stopped before its exec; else 0 */
 
-    uint64_t warm_up_ns; /* nothing fires so long after start; it is measured all the same */
+    uint64_t warm_up_ns; /* nothing fires so long after start (UINT64_MAX: before trg_hold); it is measured
+                            all the same */
+
+    bool calls_alone; /* waits at one return address are one place, however deep the stack */
 
     bool early; /* an announcement stops a trace at once: it is to come as early as it can, at some cost */
 
@@ -40,10 +44,17 @@ int trg_add(struct trg_set **set, const char *text, struct st_error *err);
  * marks. */
 int trg_add_mark(struct trg_set **set, const char *text, struct st_error *err);
 
+/* What may stand behind --on and --mark (base/complete.h). */
+void trg_complete_word(struct st_completion *c);
+void trg_complete_mark(struct st_completion *c);
+
 size_t trg_count(const struct trg_set *set);
 
 /* The text of trigger i as the user wrote it. */
 const char *trg_text(const struct trg_set *set, size_t i);
+
+/* Whether one of them compares a time with a threshold, or with the worst so far. */
+bool trg_measures(const struct trg_set *set);
 
 /* Loads the BPF programs; nothing is attached. ST_ECANNOT names the privilege or kernel feature that lacks.
  */
@@ -74,9 +85,28 @@ const char *trg_sees_unsent_data(struct st_error *err);
  * it fires: record->flags & ST_STALL_FIRED. */
 int trg_record(const void *raw, size_t size, const struct st_stall_record **record, struct st_error *err);
 
+#define TRG_FRAMES     24
+#define TRG_FRAME_TEXT 512
+
+/* Where the stalled thread was in the language of its program: the frames of its interpreter. */
+struct trg_frames {
+    uint64_t seq; /* of the record that they belong to */
+
+    size_t n, waker_n; /* 0: there are none */
+
+    char runtime[32]; /* "Python 3.11.2" */
+
+    char text[TRG_FRAMES][TRG_FRAME_TEXT]; /* "FUNCTION (FILE:LINE)", innermost first; not escaped */
+
+    char waker_text[TRG_FRAMES][TRG_FRAME_TEXT]; /* of the thread that woke it, as it did */
+};
+
 /* A user-space step the kind needs once a record fired (the user stack of a thread that is still off its CPU,
  * from /proc and its memory): may change the copy in place. */
 void trg_complete(struct trg_set *set, struct st_stall_record *record);
+
+/* The frames of the record that was completed last. The set's own, until the next one. */
+const struct trg_frames *trg_frames(const struct trg_set *set);
 
 /* Nothing fires for `ns` from now (--cooldown), or at all (UINT64_MAX), or from now on again (0). Measuring
  * goes on. */
@@ -94,6 +124,12 @@ struct trg_measured {
 
     const char *measures; /* "time off the CPU" */
 
+    uint64_t threshold_ns; /* 0: none that stays the same */
+
+    bool hits; /* each event fires; the histogram is of the times between them */
+
+    bool leaves_out_idle; /* waits for work are not in it; idle=yes counts them */
+
     uint32_t tid; /* 0: all */
 
     char comm[17]; /* as the kernel has it */
@@ -105,6 +141,40 @@ struct trg_measured {
  * something was measured, the worst first. Stops at what is not 0 and returns it. */
 typedef int trg_measured_fn(void *ctx, const struct trg_measured *measured, struct st_error *err);
 int trg_each_measured(struct trg_set *set, trg_measured_fn *fn, void *ctx, struct st_error *err);
+
+/* A place in which a process waited for work, in an idle system call. */
+struct trg_waited {
+    const char *trigger; /* the text of the --on */
+
+    uint64_t threshold_ns; /* 0: none that stays the same */
+
+    bool learned; /* all waits were seen; else those only that ended over the threshold */
+
+    bool always_idle; /* idle=yes does not count it */
+
+    uint32_t pid;
+
+    char syscall[48]; /* its name, or "system call N" */
+
+    uint64_t ip; /* return address of the system call */
+
+    uint32_t depth; /* last bits of the stack pointer; 0: not looked at */
+
+    uint64_t count, unusual; /* how many waits; how many of them counted as stalls */
+
+    uint64_t all; /* waits of the process at all places; 0: not known */
+
+    uint64_t sum_ns, longest_ns; /* of those that have ended */
+
+    uint32_t tid; /* that had the longest */
+
+    char comm[17]; /* of it, as the kernel has it */
+};
+
+/* Trigger after trigger, of each the place with the most waits first, or the longest where only those over
+ * the threshold were seen. Stops at what is not 0 and returns it. */
+typedef int trg_waited_fn(void *ctx, const struct trg_waited *waited, struct st_error *err);
+int trg_each_waited(struct trg_set *set, trg_waited_fn *fn, void *ctx, struct st_error *err);
 
 /* Events that could not be written or tracked (map full, ring full), all triggers together. */
 uint64_t trg_lost(struct trg_set *set);

@@ -1,10 +1,14 @@
 /* bpf: an object of the user's own, made with include/stalltrap.bpf.h. */
 #include "triggers/kit.h"
+
+#include "base/infile.h"
+
 #include "triggers/privilege.h"
 #include "triggers/record_text.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -75,15 +79,33 @@ static int tell_pids(struct trg_state *s, struct st_error *err)
     return rc ? trg_bpf_failed(rc, "cannot tell the BPF object a process id", err) : 0;
 }
 
+/* NULL with errno: EINVAL where the file was read. */
+static struct bpf_object *open_object(const char *path)
+{
+    int fd = st_infile_open(path, ST_INFILE_FILE);
+    struct bpf_object *object;
+    char name[32];
+
+    if (fd < 0)
+        return NULL;
+    snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+    object = bpf_object__open_file(name, NULL);
+    close(fd);
+    errno = object ? 0 : EINVAL;
+    return object;
+}
+
 static int load(struct trg_state *s, struct st_error *err)
 {
     struct user_object *u = s->own;
     char what[TRG_NAME + 64];
     int rc;
 
-    if (access(path_of(s), R_OK))
+    s->object = open_object(path_of(s));
+    if (!s->object && errno == ENODEV)
+        return st_fail(err, ST_EUSAGE, "--on: %s is no regular file", path_of(s));
+    if (!s->object && errno != EINVAL)
         return st_fail_errno(err, ST_EUSAGE, "--on: cannot read %s", path_of(s));
-    s->object = bpf_object__open_file(path_of(s), NULL);
     if (!s->object)
         return st_fail_errno(err, ST_EUSAGE, "--on: %s is no BPF object", path_of(s));
     rc = find_maps(s, err);
@@ -233,7 +255,7 @@ static const struct trg_key keys[] = {TRG_KEY_END};
 const struct trg_kind trg_bpf = {
     .name = "bpf",
     .record_kind = ST_STALL_BPF,
-    .example = "bpf:slow_disk.o",
+    .example = "bpf:yields.o",
     .measures = "what it fired for",
     .takes = &what,
     .hits = true,

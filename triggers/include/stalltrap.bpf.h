@@ -12,9 +12,9 @@
  *         return 1; // 0, in a program on a tracepoint, would take the event from everyone's perf
  *     }
  *
- * Compile it with `clang -g -O2 -target bpf -D__TARGET_ARCH_x86 -I FOLDER -c FILE.bpf.c -o FILE.o`; FOLDER
- * holds this file and base/stall_record.h. stalltrap loads the object and attaches every program of it as its
- * section's name says (libbpf). */
+ * Compile it with `clang -g -O2 -target bpf -D__TARGET_ARCH_x86 -I FOLDER -isystem
+ * /usr/include/x86_64-linux-gnu -c FILE.bpf.c -o FILE.o`; FOLDER holds this file and base/stall_record.h.
+ * stalltrap loads the object and attaches every program of it as its section's name says (libbpf). */
 #ifndef STALLTRAP_BPF_H
 #define STALLTRAP_BPF_H
 

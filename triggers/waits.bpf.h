@@ -1,0 +1,105 @@
+/* Where threads wait for work. What is idle is a place, not a system call: a server's loop comes back to the
+ * same one again and again, and who sleeps elsewhere is stalled. The place is the system call, its return
+ * address and the depth of the stack there. The depth stands for the call path: most code is built without
+ * frame pointers, and walking it by them would give what happens to lie there. */
+#ifndef ST_TRIGGERS_WAITS_BPF_H
+#define ST_TRIGGERS_WAITS_BPF_H
+
+#include "triggers/config.h"
+#include "triggers/kernel.h"
+
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 1); /* set by user space */
+    __type(key, struct wait_key);
+    __type(value, struct wait_place);
+} waits SEC(".maps");
+
+/* Zeros (an array of bytes: the skeleton does not know the struct). */
+const char no_place[sizeof(struct wait_place)] __attribute__((aligned(8))) = {0};
+
+static __always_inline void wait_key_of(struct wait_key *key, const volatile struct idle_config *idle,
+                                        struct task_struct *task, struct pt_regs *regs, st_s32 nr,
+                                        bool compat)
+{
+    key->id = task->tgid;
+    key->of = WAIT_OF_PROCESS;
+    key->ip = regs->ip;
+    key->syscall = (st_u32)nr | (compat ? WAIT_COMPAT : 0);
+    key->depth = idle->by_depth ? regs->sp & WAIT_DEPTH : 0;
+}
+
+static __always_inline struct wait_place *wait_place_of(const struct wait_key *key)
+{
+    struct wait_place *p = bpf_map_lookup_elem(&waits, key);
+
+    if (p)
+        return p;
+    bpf_map_update_elem(&waits, key, (void *)no_place, BPF_NOEXIST);
+    return bpf_map_lookup_elem(&waits, key);
+}
+
+/* How often it was waited there before. */
+static __noinline st_u64 count_wait(const struct wait_key *key)
+{
+    struct wait_place *p = wait_place_of(key);
+
+    return p ? __sync_fetch_and_add(&p->count, 1) : 0;
+}
+
+static __always_inline st_u64 count_all(st_u32 id, st_u32 of)
+{
+    struct wait_key all = {.id = id, .of = of};
+
+    return count_wait(&all) + 1;
+}
+
+/* A wait of `task` begins there. Whether it is for work. */
+static __noinline bool wait_is_usual(const struct wait_key *key, struct task_struct *task)
+{
+    st_u64 here = count_wait(key), all = count_all(key->id, WAIT_OF_PROCESS), own, own_all;
+    struct wait_key thread = *key;
+    struct wait_place *p;
+
+    thread.of = WAIT_OF_THREAD;
+    thread.id = task->pid;
+    own = count_wait(&thread);
+    own_all = count_all(thread.id, WAIT_OF_THREAD);
+    if (own_all <= WAIT_FIRST || own * WAIT_SHARE >= own_all || here * WAIT_SHARE >= all)
+        return true;
+    p = bpf_map_lookup_elem(&waits, key);
+    if (p)
+        __sync_fetch_and_add(&p->unusual, 1);
+    return false;
+}
+
+/* It is over. */
+static __noinline void wait_is_over(const struct wait_key *key, struct task_struct *task, st_u64 took,
+                                    bool counted)
+{
+    struct wait_place *p = wait_place_of(key);
+
+    if (!p)
+        return;
+    if (!counted)
+        __sync_fetch_and_add(&p->count, 1);
+    __sync_fetch_and_add(&p->sum, took);
+    if (took <= p->longest)
+        return;
+    p->longest = took;
+    p->tid = task->pid;
+    bpf_core_read(p->comm, sizeof(p->comm), &task->comm);
+}
+
+/* A thread id may have been another thread's. */
+static __always_inline void wait_forget(const volatile struct idle_config *idle, struct task_struct *task)
+{
+    struct wait_key all = {.of = WAIT_OF_THREAD};
+
+    if (!idle->learned)
+        return;
+    all.id = BPF_CORE_READ(task, pid);
+    bpf_map_delete_elem(&waits, &all);
+}
+
+#endif
