@@ -26,6 +26,7 @@ enum arm_reason {
     ARM_SIGNAL,    /* SIGUSR2 */
     ARM_SNAP,      /* `stalltrap snap` */
     ARM_END,       /* the target ended */
+    ARM_TIMEOUT,   /* --timeout without --on: the last one */
 };
 
 struct arm_cause {
@@ -38,6 +39,29 @@ struct arm_cause {
     char text[700]; /* the sentence */
 };
 
+/* What bounds a recording that has no end (arm_limits.c). */
+struct arm_limits {
+    struct rec_watch timer; /* looks again whether there is room; fd -1: not open */
+
+    uint64_t keep_free; /* bytes of the disk; 0: no matter */
+
+    unsigned waiting; /* snapshots that may wait to be decoded; 0: any number */
+
+    bool rate; /* traps take tokens, which come back with time */
+
+    unsigned tokens;
+
+    uint64_t refilled; /* when they last were, CLOCK_MONOTONIC ns */
+
+    bool holding; /* nothing fires, for want of room */
+
+    uint64_t until; /* nothing fires before, CLOCK_MONOTONIC ns; UINT64_MAX: until further notice */
+
+    bool told; /* that was said */
+};
+
+enum { ARM_MOST_WAITING = 8 };
+
 struct arm {
     struct arm_options options;
 
@@ -48,6 +72,8 @@ struct arm {
     int loop;
 
     struct rec_watch signals, timeout, after, launched, source_ready; /* fd -1: not open */
+
+    struct arm_limits limits;
 
     struct rec_launch launch;
 
@@ -73,7 +99,7 @@ struct arm {
 
     struct rec_metrics *metrics;
 
-    struct rec_kallsyms *kallsyms; /* read at the first trap */
+    struct rec_kallsyms *kallsyms; /* read while arming, for a trap must not wait for it */
 
     bool kallsyms_tried;
 
@@ -84,6 +110,8 @@ struct arm {
     uint64_t armed; /* perf clock */
 
     bool live; /* traps count */
+
+    struct trg_frames frames; /* of the stall that is the cause */
 
     struct arm_cause cause; /* of the snapshot that is pending or being written */
 
@@ -101,9 +129,11 @@ struct arm {
 
     struct rec_capture capture;
 
+    ST_VEC(struct perf_event_header *) incomplete; /* records that fired while the source was frozen */
+
     ST_VEC(struct rec_pause) pauses; /* for snapshots before this one, the last of them */
 
-    unsigned traps; /* that fired */
+    struct trg_traps traps;
 
     unsigned written; /* snapshots */
 
@@ -136,18 +166,45 @@ int arm_on_stalls(void *ctx, struct st_error *err);
 int arm_on_ended(void *ctx, struct st_error *err);
 int arm_on_snap(void *ctx, struct st_error *err);
 
+/* arm_limits.c: takes the limits from the options, and the disk as it is now. */
+void arm_limits_set(struct arm *arm);
+
+/* They as a part of the armed line, beginning with ";"; "" when there are none. */
+void arm_limits_describe(const struct arm *arm, char *text, size_t size);
+
+/* Lets the triggers fire after the warm-up; where there is no room for a snapshot, when there is. */
+int arm_limits_start(struct arm *arm, struct st_error *err);
+
+/* Whether nothing may fire now. The triggers know it too, but a record that was on its way may come later. */
+bool arm_limits_hold(const struct arm *arm);
+
+/* A snapshot is done: the triggers may fire again, after --cooldown and when the limits allow it. `trapped`:
+ * a trigger had asked for it. */
+int arm_limits_next(struct arm *arm, bool trapped, struct st_error *err);
+
+/* The callback of limits.timer. */
+int arm_on_limits(void *ctx, struct st_error *err);
+
 /* Waits and works until the recording is over and every job is done. */
 int arm_run(struct arm *arm, struct st_error *err);
 
 /* arm_trap.c: reads what the triggers wrote; a record that fires makes a snapshot pending. */
 int arm_drain_stalls(struct arm *arm, struct st_error *err);
 
+/* Completes and stores the records that fired while the source was frozen: to be called when it goes on.
+ * ST_ENOMEM: those left are lost. */
+int arm_complete_stalls(struct arm *arm, struct st_error *err);
+
 /* A snapshot is wanted: now, or with --after and a trigger, later. A pending one serves all who ask
  * meanwhile. */
 int arm_want(struct arm *arm, enum arm_reason reason, const struct st_stall_record *record,
              struct st_error *err);
 
-/* arm_snapshot.c: prints what the pending snapshot is for, once. */
+/* arm_snapshot.c: reads the names of kernel addresses, or again when modules came or went. Without them (this
+ * user may not see them, no memory) names stay out. */
+void arm_load_kallsyms(struct arm *arm);
+
+/* Prints what the pending snapshot is for, once. */
 void arm_tell(struct arm *arm);
 
 /* Freezes the source for the pending snapshot, if it is not frozen yet. */

@@ -22,6 +22,7 @@ static int drop_jobs(struct arm *arm)
         st_log_info("ended by another signal: what was still to be done is given up");
         if (arm->last_data)
             st_log_info("the snapshot stays: 'stalltrap decode %s' makes its database", arm->last_data);
+        rec_jobs_abandon(arm->jobs);
     }
     rec_jobs_close(arm->jobs);
     arm->jobs = NULL;
@@ -77,6 +78,8 @@ int arm_on_timeout(void *ctx, struct st_error *err)
     rec_timer_clear(arm->timeout.fd);
     if (rc)
         return rc < 0 ? rc : 0;
+    if (!arm->options.triggers && arm->live && !arm->finish)
+        return arm_want(arm, ARM_TIMEOUT, NULL, err);
     arm->finish = true;
     if (arm->written)
         return 0;
@@ -119,12 +122,29 @@ int arm_on_launched(void *ctx, struct st_error *err)
     return rec_launch_result(&arm->launch, arm->options.target.argv[0], err);
 }
 
+/* Who counts snapshots takes them for all stalls there were. */
+static void tell_without(const struct arm *arm)
+{
+    unsigned n = arm->traps.without;
+
+    if (n)
+        fprintf(stderr,
+                "%u stall%s reached %s threshold while nothing could fire (a snapshot was being taken, or "
+                "--warm-up, --cooldown or a limit held the triggers)\n",
+                n, n > 1 ? "s" : "", n > 1 ? "their" : "its");
+}
+
 static void close_triggers(struct arm *arm)
 {
     struct st_error err = {0};
 
+    if (arm->armed && !arm->options.quiet)
+        tell_without(arm);
     if (arm->armed && arm->options.triggers && !arm->options.quiet &&
         trg_print_histograms(arm->options.triggers, false, stderr, &err))
+        st_log_warn("%s", err.text);
+    if (arm->armed && arm->options.triggers && !arm->options.quiet && !arm->traps.fired &&
+        trg_print_silence(arm->options.triggers, stderr, &err))
         st_log_warn("%s", err.text);
     if (rec_metrics_finish(arm->metrics, &err))
         st_log_warn("--prometheus: %s", err.text);
@@ -187,7 +207,7 @@ static bool end_with_snapshot(struct arm *arm)
         return true;
     if (!run_ending(arm, 0, a->before))
         return false;
-    if (arm->last_reason == ARM_INTERRUPT || arm->last_reason == ARM_END)
+    if (arm->last_reason == ARM_INTERRUPT || arm->last_reason == ARM_END || arm->last_reason == ARM_TIMEOUT)
         return true;
     arm->live = arm->at_end = true;
     if (arm_want(arm, ARM_END, NULL, &err))
@@ -207,8 +227,12 @@ int arm_run(struct arm *arm, struct st_error *err)
         rc = rec_loop_turn(arm->loop, err);
     ending = arm->armed && !arm->ended_by_signal && end_with_snapshot(arm);
     arm_detach(arm);
+    if (arm->jobs)
+        rec_jobs_hurry(arm->jobs);
     if (arm->last_reason == ARM_INTERRUPT)
         rec_signals_forget(SIGINT); /* timeout(1) sends it to the process, and once more to its group */
+    if (arm->ended_by_signal && arm->jobs)
+        rec_jobs_abandon(arm->jobs);
     /* The target is free again; what was written is still decoded, also after an error. */
     go_on = !arm->jobs || !rec_jobs_go(arm->jobs, &late);
     close_triggers(arm);

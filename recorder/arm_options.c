@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/nearest.h"
 #include "base/opt.h"
+#include "recorder/sources.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -109,12 +110,18 @@ static int set_callgraph(void *to, const char *text, struct st_error *err)
 /* Filled at run time: the addresses are of one struct on the caller's stack. */
 static int parse(struct arm_options *o, int argc, char **argv, struct st_error *err)
 {
+    static const struct st_completer completers[] = {
+        {"pid", st_complete_pids},       {"comm", st_complete_comms},
+        {"cgroup", st_complete_cgroups}, {"on", trg_complete_word},
+        {"mark", trg_complete_mark},     {"source", rec_source_complete},
+        {NULL, st_complete_target},      {NULL, NULL}};
     static const struct st_opt_usage usage = {
         .command = "arm",
         .synopsis = "[TARGET] [--on TRIGGER]... [OPTION]...",
         .about = "Records the target into a ring, and saves it when a trigger fires, on Ctrl-C, or on "
                  "`stalltrap snap`.\n"
                  "TARGET: -p PID[,PID...], --comm NAME, --cgroup PATH, -a, or -- COMMAND ARG...",
+        .completers = completers,
     };
     const struct st_option table[] = {
         CALL("pid", 'p', "PID[,PID]", &o->target, st_target_add_pids, "these processes"),
@@ -138,6 +145,8 @@ static int parse(struct arm_options *o, int argc, char **argv, struct st_error *
         PLAIN("output", 'o', "PREFIX", ST_OPT_STRING, &o->prefix,
               "writes PREFIX.N.data and PREFIX.N.db (default: stalltrap)"),
         NUMBER("snapshots", 0, "N", &o->snapshots, "end after N traps (default 1; 0: never)"),
+        PLAIN("keep-free", 0, "SIZE", ST_OPT_SIZE, &o->keep_free,
+              "nothing fires while less is free on the disk (with --snapshots 0: 3/4 of what is free now)"),
         PLAIN("cooldown", 0, "DUR", ST_OPT_DURATION, &o->cooldown, "after a trap nothing fires for so long"),
         PLAIN("after", 0, "DUR", ST_OPT_DURATION, &o->after, "go on recording so long past the trigger"),
         PLAIN("warm-up", 0, "DUR", ST_OPT_DURATION, &o->warm_up, "nothing fires so long after arming"),
@@ -161,11 +170,7 @@ static int take_operands(struct arm_options *o, int argc, char **argv, int first
 {
     if (st_opt_had_dashes(argv, first))
         return st_target_set_command(&o->target, argv + first, err);
-    if (first < argc) {
-        st_fail(err, ST_EUSAGE, "'%s' is no option", argv[first]);
-        return st_hint(err, "a command to be started stands behind '--'");
-    }
-    return 0;
+    return st_target_more_pids(&o->target, argc, argv, first, err);
 }
 
 static int check(const struct arm_options *o, struct st_error *err)
@@ -189,9 +194,17 @@ int arm_options_parse(struct arm_options *o, int argc, char **argv, struct st_er
 {
     int first, rc;
 
-    *o = (struct arm_options){
-        .source = "auto", .kernel = -1, .prefix = "stalltrap", .snapshots = 1, .ready_fd = -1};
+    *o = (struct arm_options){.source = "auto",
+                              .kernel = -1,
+                              .prefix = "stalltrap",
+                              .snapshots = 1,
+                              .ready_fd = -1,
+                              .cooldown = UINT64_MAX,
+                              .keep_free = UINT64_MAX};
     first = parse(o, argc, argv, err);
+    o->cooldown_given = o->cooldown != UINT64_MAX;
+    if (!o->cooldown_given)
+        o->cooldown = 0;
     if (first <= 0)
         return first ? first : 1;
     rc = take_operands(o, argc, argv, first, err);

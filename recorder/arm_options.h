@@ -48,6 +48,10 @@ struct arm_options {
 
     long snapshots; /* 0: no limit */
 
+    bool cooldown_given;
+
+    uint64_t keep_free; /* bytes of the disk; UINT64_MAX: not said */
+
     uint64_t cooldown, after, warm_up, timeout; /* ns; timeout 0: none */
 
     struct arm_actions then, at_end;

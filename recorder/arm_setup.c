@@ -4,6 +4,7 @@
 #include "recorder/arm.h"
 #include "recorder/perf_event.h"
 #include "recorder/privileges.h"
+#include "recorder/runtimes.h"
 #include "recorder/signals.h"
 #include "recorder/snapshot.h"
 #include "recorder/snapshot_name.h"
@@ -18,7 +19,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { STALL_RING = 256 * 1024 };
+enum {
+    STALL_RING = 256 * 1024,
+    MOST_ADVISED = 16, /* processes */
+};
 
 /* Every thread takes events on every CPU. */
 static void raise_file_limit(void)
@@ -52,6 +56,8 @@ static int open_loop(struct arm *arm, struct st_error *err)
         rc = add_watch(arm, &arm->timeout, rec_timer_open(err), arm_on_timeout, err);
     if (!rc)
         rc = add_watch(arm, &arm->after, rec_timer_open(err), arm_on_after, err);
+    if (!rc)
+        rc = add_watch(arm, &arm->limits.timer, rec_timer_open(err), arm_on_limits, err);
     return rc;
 }
 
@@ -71,6 +77,8 @@ static int check_access(const struct st_target *target, struct st_error *err)
                     "no permission to record process %d: it belongs to another user, or is protected",
                     target->pids[i]);
             return st_hint(err, "run as root, or with CAP_SYS_PTRACE and CAP_PERFMON");
+        } else if (errno != ENOENT && errno != ESRCH) {
+            return st_fail_errno(err, ST_EFAIL, "cannot read %s", path);
         } else {
             return st_fail(err, ST_EFAIL, "process %d has ended", target->pids[i]);
         }
@@ -116,6 +124,19 @@ static int choose_source(struct arm *arm, struct st_error *err)
     return rec_source_choose(arm->options.source, &config, &arm->ops, err);
 }
 
+/* With a ring of a given size the side-band is not to be the larger part of a snapshot. What there is of
+ * threads and mappings is kept in any case. */
+static struct rec_store_bounds store_bounds(const struct arm *arm)
+{
+    const uint64_t least = 1 << 20, most = 16 << 20;
+    uint64_t bytes = arm->options.ring_bytes;
+
+    if (!bytes || bytes > most)
+        return (struct rec_store_bounds){0};
+    bytes = bytes < least ? least : bytes;
+    return (struct rec_store_bounds){.events = bytes, .samples = bytes};
+}
+
 static int open_sideband(struct arm *arm, struct st_error *err)
 {
     const struct rec_source_config source = source_config(arm);
@@ -127,7 +148,8 @@ static int open_sideband(struct arm *arm, struct st_error *err)
         .kernel = source.kernel && !arm->ops->own_switches,
         .wake_at_once = arm->ops->thread_started && !inherits,
     };
-    int rc = rec_store_open(NULL, &arm->store, err);
+    const struct rec_store_bounds bounds = store_bounds(arm);
+    int rc = rec_store_open(&bounds, &arm->store, err);
 
     if (!rc)
         rc = rec_clock_open(&arm->clock, err);
@@ -220,13 +242,14 @@ static int open_triggers(struct arm *arm, struct st_error *err)
     struct trg_config config = {
         .target = &arm->options.target,
         .command = arm->launch.pid,
-        .warm_up_ns = arm->options.warm_up,
+        .warm_up_ns = UINT64_MAX,
         .by_thread = arm->options.prometheus != NULL,
         .early = arm->ops->stops_in_kernel && arm->ops->stops_in_kernel(arm->source),
     };
     int rc = arm->options.triggers ? trg_open(arm->options.triggers, &config, err) : 0;
 
     config.marks = true;
+    config.warm_up_ns = 0;
     if (!rc && arm->options.marks)
         rc = trg_open(arm->options.marks, &config, err);
     return rc ? rc : open_outputs(arm, err);
@@ -252,8 +275,9 @@ static int open_outside(struct arm *arm, struct st_error *err)
     return 0;
 }
 
-/* Recording first, then what fires, then the command. But a trigger that is attached changes the kernel's
- * code: kernel code is recorded only when all of that is done. */
+/* Recording first, then what fires, then the command; nothing fires before the rest is ready for it. But a
+ * trigger that is attached changes the kernel's code: kernel code is recorded only when all of that is done.
+ */
 static int start(struct arm *arm, struct st_error *err)
 {
     bool early = arm->options.triggers && records_kernel(arm);
@@ -271,6 +295,10 @@ static int start(struct arm *arm, struct st_error *err)
     if (!rc && arm->options.prometheus)
         rc = rec_metrics_open(arm->options.prometheus, arm->options.triggers, &arm->traps, arm->loop,
                               REC_METRICS_EVERY, &arm->metrics, err);
+    if (!rc && arm->options.triggers) {
+        arm_load_kallsyms(arm);
+        rc = arm_limits_start(arm, err);
+    }
     if (!rc && arm->launch.pid)
         rc = rec_launch_go(&arm->launch, err);
     if (!rc && arm->options.timeout)
@@ -293,17 +321,38 @@ static void list_triggers(const struct arm *arm, char *text, size_t size)
     }
 }
 
+/* Said now and kept in the snapshots: a stall may be of the source's making. */
+static int warn_of_distortion(struct arm *arm, struct st_error *err)
+{
+    if (!arm->ops->distorts || !arm->options.triggers || !trg_measures(arm->options.triggers))
+        return 0;
+    st_log_warn("%s", arm->ops->distorts);
+    return st_vec_push(&arm->warnings, arm->ops->distorts) ? st_nomem(err, "the warnings") : 0;
+}
+
+static void advise(const struct arm *arm)
+{
+    const struct st_target *target = &arm->options.target;
+    char text[512];
+
+    for (size_t i = 0; i < target->npids && i < MOST_ADVISED; i++)
+        if (rec_runtime_advice(target->pids[i], text, sizeof(text)))
+            st_log_info("%s", text);
+}
+
 static int announce(struct arm *arm, struct st_error *err)
 {
-    char waiting[512] = "Ctrl-C or the target's end";
+    char waiting[512] = "Ctrl-C or the target's end", limits[192];
     int fd = (int)arm->options.ready_fd;
 
     arm->ops->describe(arm->source, arm->source_text, sizeof(arm->source_text));
     if (arm->options.triggers)
         list_triggers(arm, waiting, sizeof(waiting));
-    st_log_info("armed: %s%s, %s; waiting for %s%s", arm->ops->name,
+    arm_limits_describe(arm, limits, sizeof(limits));
+    advise(arm);
+    st_log_info("armed: %s%s, %s; waiting for %s%s%s", arm->ops->name,
                 rec_source_instead(arm->options.source, arm->ops), arm->source_text, waiting,
-                arm->options.triggers ? " (Ctrl-C: snapshot now)" : "");
+                arm->options.triggers ? " (Ctrl-C: snapshot now)" : "", limits);
     if (fd < 0)
         return 0;
     if (write(fd, "armed\n", 6) != 6)
@@ -327,6 +376,8 @@ static int open_all(struct arm *arm, struct st_error *err)
     if (!rc && (arm->options.triggers || arm->options.marks))
         rc = open_triggers(arm, err);
     if (!rc)
+        rc = warn_of_distortion(arm, err);
+    if (!rc)
         rc = open_outside(arm, err);
     return rc ? rc : start(arm, err);
 }
@@ -345,6 +396,7 @@ int arm_open(struct arm *arm, struct st_error *err)
     int rc = rec_snapshot_check(arm->options.prefix, err);
 
     raise_file_limit();
+    arm_limits_set(arm);
     if (!rc)
         rc = open_all(arm, err);
     if (rc == ST_EFAIL && has_ended(&arm->options.target))
@@ -369,6 +421,7 @@ void arm_detach(struct arm *arm)
     arm->control = NULL;
     close_watch(arm, &arm->timeout, true);
     close_watch(arm, &arm->after, true);
+    close_watch(arm, &arm->limits.timer, true);
     close_watch(arm, &arm->source_ready, false);
     close_watch(arm, &arm->launched, false);
     rec_alive_close(&arm->alive);
@@ -397,6 +450,9 @@ void arm_close(struct arm *arm)
     rec_kallsyms_close(arm->kallsyms);
     st_vec_free(&arm->warnings);
     st_vec_free(&arm->pauses);
+    for (size_t i = 0; i < arm->incomplete.n; i++)
+        free(arm->incomplete.at[i]);
+    st_vec_free(&arm->incomplete);
     close_watch(arm, &arm->signals, true);
     if (arm->loop >= 0)
         close(arm->loop);

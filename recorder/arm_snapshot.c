@@ -17,7 +17,7 @@ enum {
 
 static const char *reason_word(enum arm_reason reason)
 {
-    static const char *const words[] = {"", "trigger", "interrupt", "signal", "snap", "end"};
+    static const char *const words[] = {"", "trigger", "interrupt", "signal", "snap", "end", "timeout"};
 
     return words[reason];
 }
@@ -29,10 +29,11 @@ static const char *kernel_name(void *ctx, uint64_t address)
     return rec_kallsyms_find(ctx, address, &start);
 }
 
-static void load_kallsyms(struct arm *arm)
+void arm_load_kallsyms(struct arm *arm)
 {
-    if (arm->kallsyms_tried)
+    if (arm->kallsyms_tried && (!arm->kallsyms || !rec_kallsyms_stale(arm->kallsyms)))
         return;
+    rec_kallsyms_close(arm->kallsyms);
     arm->kallsyms_tried = true;
     arm->kallsyms = rec_kallsyms_open("/proc/kallsyms");
 }
@@ -47,11 +48,11 @@ void arm_tell(struct arm *arm)
         return;
     c->told = true;
     if (c->reason == ARM_TRIGGER) {
-        load_kallsyms(arm);
+        arm_load_kallsyms(arm);
         trg_describe(arm->options.triggers, &c->record, arm->kallsyms ? kernel_name : NULL, arm->kallsyms,
                      text, sizeof(text));
         st_safe_text(c->text, sizeof(c->text), text);
-        printf("trap %u: %s\n", arm->traps, c->text);
+        printf("trap %u: %s\n", arm->traps.fired, c->text);
         fflush(stdout);
         return;
     }
@@ -59,6 +60,7 @@ void arm_tell(struct arm *arm)
              c->reason == ARM_INTERRUPT ? "snapshot on Ctrl-C"
              : c->reason == ARM_SIGNAL  ? "snapshot on SIGUSR2"
              : c->reason == ARM_SNAP    ? "snapshot on request"
+             : c->reason == ARM_TIMEOUT ? "the time is up: snapshot"
                                         : "the target ended: snapshot");
     st_log_info("%s", c->text);
 }
@@ -101,6 +103,13 @@ static void answer_snap(struct arm *arm, const char *data, const struct st_error
     rec_control_answer(arm->control, answer);
 }
 
+/* Whether this was the last one that was asked for. */
+static bool enough(const struct arm *arm)
+{
+    return arm->cause.reason == ARM_TRIGGER && arm->options.snapshots &&
+           arm->traps.fired - arm->dropped >= (unsigned long)arm->options.snapshots;
+}
+
 static int write_snapshot(struct arm *arm, struct st_error *err)
 {
     const struct arm_cause *c = &arm->cause;
@@ -122,6 +131,7 @@ static int write_snapshot(struct arm *arm, struct st_error *err)
         .text = c->text,
         .trigger = trap ? trg_text(arm->options.triggers, c->record.trigger) : NULL,
         .fired = trap ? &c->record : NULL,
+        .frames = trap && arm->frames.seq == c->record.seq ? &arm->frames : NULL,
         .source_text = arm->source_text,
         .armed = arm->armed,
         .lost_events = (arm->options.triggers ? trg_lost(arm->options.triggers) : 0) +
@@ -137,7 +147,11 @@ static int write_snapshot(struct arm *arm, struct st_error *err)
         arm->written++;
         arm->last_reason = c->reason;
         answer_snap(arm, data, NULL);
-        rc = rec_jobs_add(arm->jobs, data, db, trap ? s.trigger : s.reason, !arm->at_end, err);
+        rc = rec_jobs_add(arm->jobs, data, db, trap ? s.trigger : s.reason,
+                          (arm->at_end ? 0 : REC_JOB_ACTIONS) |
+                              (!trap && rec_jobs_waiting(arm->jobs) >= ARM_MOST_WAITING ? REC_JOB_LATER : 0) |
+                              (!arm->at_end && !arm->finish && !enough(arm) ? REC_JOB_BESIDE : 0),
+                          err);
     }
     if (rc) {
         free(data);
@@ -151,15 +165,6 @@ static int write_snapshot(struct arm *arm, struct st_error *err)
     return 0;
 }
 
-int arm_freeze(struct arm *arm, struct st_error *err)
-{
-    int rc = arm->frozen ? 0 : rec_capture_freeze(&arm->capture, arm->ops, arm->source, err);
-
-    if (!rc)
-        arm->frozen = true;
-    return rc;
-}
-
 /* Later snapshots have to say that this one's time is missing in their rings; in old ones' it is overwritten.
  */
 static int keep_pause(struct arm *arm, struct st_error *err)
@@ -168,31 +173,63 @@ static int keep_pause(struct arm *arm, struct st_error *err)
     struct rec_pause pause = {
         .stopped = c->how.in_kernel ? 0 : c->how.asked_time, .done = c->how.done_time, .resumed = c->resumed};
 
-    if (!arm->ops->misses_while_frozen)
+    if (!arm->ops->misses_while_frozen || !c->how.done_time)
         return 0;
     if (arm->pauses.n == MOST_PAUSES)
         memmove(arm->pauses.at, arm->pauses.at + 1, --arm->pauses.n * sizeof(pause));
     return st_vec_push(&arm->pauses, pause) ? st_nomem(err, "the list of pauses") : 0;
 }
 
-static int capture(struct arm *arm, struct st_error *err)
+/* Where the source could not be made to go on, it did at the next snapshot, or has not yet. */
+static void end_pauses(struct arm *arm)
 {
-    int rc = arm_freeze(arm, err);
+    for (size_t i = 0; i < arm->pauses.n; i++)
+        if (!arm->pauses.at[i].resumed)
+            arm->pauses.at[i].resumed = arm->capture.how.done_time;
+}
+
+int arm_freeze(struct arm *arm, struct st_error *err)
+{
+    int rc = arm->frozen ? 0 : rec_capture_freeze(&arm->capture, arm->ops, arm->source, &arm->clock, err);
+
+    if (rc) {
+        keep_pause(arm, NULL);
+        return rc;
+    }
+    arm->frozen = true;
+    end_pauses(arm);
+    return 0;
+}
+
+static int take_the_rest(struct arm *arm, struct st_error *err)
+{
+    int rc = rec_sideband_drain(arm->sideband, err);
 
     if (!rc)
-        rc = rec_capture_copy(&arm->capture, arm->ops, arm->source, &arm->clock, err);
-    arm->frozen = false;
-    if (!rc)
-        rc = rec_sideband_drain(arm->sideband, err);
-    if (!rc)
         rc = arm_drain_stalls(arm, err);
+    return rc ? rc : rec_mark_rings_take(&arm->marks, arm->store, err);
+}
+
+/* Nothing stands between the freeze and the copy, and what can wait until the source goes on waits. */
+static int capture(struct arm *arm, struct st_error *err)
+{
+    int completed, rc = arm_freeze(arm, err);
+
+    if (rc) {
+        arm_tell(arm);
+        return rc;
+    }
+    rc = rec_capture_copy(&arm->capture, arm->ops, arm->source, &arm->clock, err);
+    arm->frozen = false;
+    completed = arm_complete_stalls(arm, rc ? NULL : err);
     if (!rc)
-        rc = rec_mark_rings_take(&arm->marks, arm->store, err);
+        rc = completed;
+    if (!rc)
+        rc = take_the_rest(arm, err);
     arm_tell(arm);
     if (!rc)
         return 0;
-    if (arm->capture.resumed)
-        keep_pause(arm, NULL);
+    keep_pause(arm, NULL);
     rec_capture_free(&arm->capture);
     return rc;
 }
@@ -202,24 +239,18 @@ static int write_captured(struct arm *arm, struct st_error *err)
     int rc;
 
     if (arm->options.triggers || arm->ops->records)
-        load_kallsyms(arm);
+        arm_load_kallsyms(arm);
     rc = write_snapshot(arm, err);
-    if (arm->capture.resumed && keep_pause(arm, rc ? NULL : err) && !rc)
+    if (keep_pause(arm, rc ? NULL : err) && !rc)
         rc = ST_ENOMEM;
     rec_capture_free(&arm->capture);
     return rc;
 }
 
-/* Whether this was the last one that was asked for. */
-static bool enough(const struct arm *arm)
-{
-    return arm->cause.reason == ARM_TRIGGER && arm->options.snapshots &&
-           arm->traps - arm->dropped >= (unsigned long)arm->options.snapshots;
-}
-
 /* The pending snapshot is written, or will not be. */
 static int go_on(struct arm *arm, struct st_error *err)
 {
+    bool trapped = arm->cause.reason == ARM_TRIGGER;
     int rc;
 
     if (enough(arm))
@@ -231,7 +262,7 @@ static int go_on(struct arm *arm, struct st_error *err)
     rc = rec_jobs_go(arm->jobs, err);
     if (rc || !arm->options.triggers)
         return rc;
-    return trg_hold(arm->options.triggers, arm->options.cooldown, err);
+    return arm_limits_next(arm, trapped, err);
 }
 
 /* An error that concerns this snapshot only: the recording goes on. */
@@ -250,6 +281,7 @@ static int before_done(void *ctx, bool good, struct st_error *err)
 
     if (good)
         return write_captured(arm, err) ? failed(arm, err) : go_on(arm, err);
+    keep_pause(arm, NULL);
     rec_capture_free(&arm->capture);
     answer_snap(arm, NULL, &dropped);
     arm->dropped++;

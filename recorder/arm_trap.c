@@ -8,13 +8,48 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What only user space can add to a record that fired, in both of its copies. */
-static void complete(struct arm *arm, struct st_stall_record *stall, void *in_record)
+/* Adds what only user space can to a record that fired, and stores it. The record is ours to change. */
+static int store_completed(struct arm *arm, struct perf_event_header *record, struct st_error *err)
 {
+    uint64_t raw[REC_RAW_WORDS];
+    struct st_stall_record *stall = (struct st_stall_record *)raw;
+    size_t at;
+
+    rec_sample_raw(record, raw, &at);
     trg_complete(arm->options.triggers, stall);
-    memcpy(in_record, stall, sizeof(*stall));
-    if (arm->cause.reason == ARM_TRIGGER && arm->cause.record.seq == stall->seq)
+    memcpy((char *)record + at, stall, sizeof(*stall));
+    if (arm->cause.reason == ARM_TRIGGER && arm->cause.record.seq == stall->seq) {
         arm->cause.record = *stall;
+        arm->frames = *trg_frames(arm->options.triggers);
+    }
+    return rec_store_add(arm->store, record, rec_record_time(record), err);
+}
+
+/* What completes a record is in /proc and in BPF iterators, and takes milliseconds: nothing of the target is
+ * recorded while the rings are stopped. */
+static int put_off(struct arm *arm, const struct perf_event_header *record, struct st_error *err)
+{
+    struct perf_event_header *copy = malloc(record->size);
+
+    if (copy)
+        memcpy(copy, record, record->size);
+    if (copy && !st_vec_push(&arm->incomplete, copy))
+        return 0;
+    free(copy);
+    return st_nomem(err, "a stall record");
+}
+
+int arm_complete_stalls(struct arm *arm, struct st_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < arm->incomplete.n; i++) {
+        if (!rc)
+            rc = store_completed(arm, arm->incomplete.at[i], err);
+        free(arm->incomplete.at[i]);
+    }
+    arm->incomplete.n = 0;
+    return rc;
 }
 
 static int take_record(void *ctx, const struct perf_event_header *record, struct st_error *err)
@@ -33,8 +68,11 @@ static int take_record(void *ctx, const struct perf_event_header *record, struct
         if (rc)
             return rc;
         /* The record is the drain's own copy. */
-        complete(arm, (struct st_stall_record *)raw, (char *)record + at);
+        return arm->frozen ? put_off(arm, record, err)
+                           : store_completed(arm, (struct perf_event_header *)record, err);
     }
+    if (rc == 1 && arm->live && !(stall->flags & ST_STALL_COMPLETION))
+        arm->traps.without++;
     return rec_store_add(arm->store, record, rec_record_time(record), err);
 }
 
@@ -60,7 +98,7 @@ static int trap(struct arm *arm, const struct st_stall_record *record, struct st
     int rc = arm->options.after ? 0 : arm_freeze(arm, err);
 
     *c = (struct arm_cause){.reason = ARM_TRIGGER, .record = *record};
-    arm->traps++;
+    arm->traps.fired++;
     if (!rc)
         rc = trg_hold(arm->options.triggers, UINT64_MAX, err);
     if (rc || !arm->options.after)
@@ -75,10 +113,14 @@ int arm_want(struct arm *arm, enum arm_reason reason, const struct st_stall_reco
 
     if (!arm->live)
         return 0;
-    if (reason == ARM_INTERRUPT || reason == ARM_END)
+    if (reason == ARM_INTERRUPT || reason == ARM_END || reason == ARM_TIMEOUT)
         arm->finish = true;
-    if (reason == ARM_TRIGGER)
-        return c->reason == ARM_NONE ? trap(arm, record, err) : 0;
+    if (reason == ARM_TRIGGER) {
+        if (c->reason == ARM_NONE && !arm_limits_hold(arm))
+            return trap(arm, record, err);
+        arm->traps.without++;
+        return 0;
+    }
     if (c->reason != ARM_NONE && !arm->finish)
         return 0;
     if (c->reason == ARM_NONE)

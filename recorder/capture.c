@@ -62,10 +62,17 @@ static int copy_frozen(struct rec_capture *c, const struct rec_source_ops *ops, 
 }
 
 int rec_capture_freeze(struct rec_capture *c, const struct rec_source_ops *ops, struct rec_source *source,
-                       struct st_error *err)
+                       struct rec_clock *clock, struct st_error *err)
 {
+    int rc;
+
     *c = (struct rec_capture){0};
-    return ops->freeze(source, &c->how, err);
+    rc = ops->freeze(source, &c->how, err);
+    if (rc && c->how.asked_time && !c->how.done_time)
+        c->how.done_time = c->how.asked_time; /* some rings may have stopped, at any time since */
+    if (rc && c->how.asked_time)
+        rec_clock_now(clock, &c->resumed, NULL);
+    return rc;
 }
 
 int rec_capture_copy(struct rec_capture *c, const struct rec_source_ops *ops, struct rec_source *source,
@@ -74,10 +81,11 @@ int rec_capture_copy(struct rec_capture *c, const struct rec_source_ops *ops, st
     int rc = copy_frozen(c, ops, source, clock, err);
     int resumed = ops->resume(source, rc ? NULL : err);
 
+    /* The pause is a gap of later snapshots, whether this one came to something or not. */
+    if (!resumed)
+        resumed = rec_clock_now(clock, &c->resumed, rc ? NULL : err);
     if (!rc)
         rc = resumed;
-    if (!rc)
-        rc = rec_clock_now(clock, &c->resumed, err);
     if (rc)
         rec_capture_free(c);
     return rc;

@@ -25,14 +25,16 @@ struct rec_pause {
 
     uint64_t done; /* since when certainly */
 
-    uint64_t resumed;
+    uint64_t resumed; /* 0: not before the next freeze */
 };
 
-/* Freezes the source; nothing is copied yet. On error it goes on. */
+/* Freezes the source; nothing is copied yet. On error it goes on, and the capture holds nothing but when
+ * rings may have been stopped. */
 int rec_capture_freeze(struct rec_capture *capture, const struct rec_source_ops *ops,
-                       struct rec_source *source, struct st_error *err);
+                       struct rec_source *source, struct rec_clock *clock, struct st_error *err);
 
-/* Copies, and lets the source go on. On error it goes on all the same and the capture is empty. */
+/* Copies, and lets the source go on. On error it goes on all the same (unless that is what failed), and the
+ * capture holds nothing but when it stopped and resumed. */
 int rec_capture_copy(struct rec_capture *capture, const struct rec_source_ops *ops, struct rec_source *source,
                      struct rec_clock *clock, struct st_error *err);
 

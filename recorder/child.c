@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,8 @@
 #include <unistd.h>
 
 enum { MOST_TEXT = 1 << 20 };
+
+enum { PATIENCE_MS = 300 };
 
 static void drop_watch(struct rec_child *child, struct rec_watch *w)
 {
@@ -128,7 +131,11 @@ int rec_child_start(struct rec_child *child, int loop, rec_child_fn *run, void *
 void rec_child_stop(struct rec_child *child)
 {
     if (child->pid) {
+        struct pollfd end = {.fd = child->end.fd, .events = POLLIN};
+
         kill(child->pid, SIGTERM);
+        if (end.fd < 0 || poll(&end, 1, PATIENCE_MS) <= 0)
+            kill(child->pid, SIGKILL);
         reap(child);
         drop_watch(child, &child->end);
         drop_watch(child, &child->output);

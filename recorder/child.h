@@ -33,7 +33,7 @@ int rec_child_start(struct rec_child *child, int loop, rec_child_fn *run, void *
                     int (*done)(void *ctx, int status, struct st_error *err), void *ctx,
                     struct st_error *err);
 
-/* SIGTERM, waits for its end, frees; `done` is not called. Safe on a zeroed struct. */
+/* SIGTERM, soon after SIGKILL, waits for its end, frees; `done` is not called. Safe on a zeroed struct. */
 void rec_child_stop(struct rec_child *child);
 
 #endif

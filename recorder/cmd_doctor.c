@@ -4,11 +4,14 @@
 #include "base/safetext.h"
 #include "recorder/commands.h"
 #include "recorder/doctor.h"
+#include "triggers/privilege.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 static const char *const verdicts[] = {"yes", "no", "info"};
 
@@ -34,16 +37,80 @@ void doctor_add(struct doctor *d, const char *key, const char *label, enum docto
     }
 }
 
+static bool found(const struct doctor *d, const char *key)
+{
+    for (size_t i = 0; i < d->findings.n; i++)
+        if (!strcmp(d->findings.at[i].key, key))
+            return d->findings.at[i].verdict == DOCTOR_YES;
+    return false;
+}
+
+/* What all of it comes to, as the first finding. */
+static void add_verdict(struct doctor *d)
+{
+    const char *source = found(d, "source.intel-pt") ? "arm records every branch, by Intel PT"
+                         : found(d, "source.sample") ? "arm samples, as there is no Intel PT"
+                                                     : "only --source step can record";
+    const char *limit = found(d, "hook.function") ? "" : ", but for kernel functions";
+    struct st_error err = {0};
+    struct doctor_finding last;
+
+    if (trg_check_bpf(false, &err) || !found(d, "bpf.tp_btf"))
+        doctor_add(d, "verdict", "in short", DOCTOR_INFO, NULL, "%s; triggers do not work here: %.*s", source,
+                   (int)strcspn(err.text, "\n"),
+                   *err.text ? err.text : "the kernel lacks BPF on tracepoints");
+    else
+        doctor_add(d, "verdict", "in short", DOCTOR_INFO, NULL, "%s; triggers work%s", source, limit);
+    if (d->out_of_memory)
+        return;
+    last = d->findings.at[d->findings.n - 1];
+    memmove(d->findings.at + 1, d->findings.at, (d->findings.n - 1) * sizeof(last));
+    d->findings.at[0] = last;
+}
+
+enum { TEXT_COLUMN = 40, LEAST_TEXT = 30 };
+
+/* Prints words up to `width` columns, further lines below the first. */
+static void print_wrapped(const char *text, int width)
+{
+    int room = width - TEXT_COLUMN;
+
+    while (room >= LEAST_TEXT && strlen(text) > (size_t)room) {
+        int n = room;
+
+        while (n > 0 && text[n] != ' ')
+            n--;
+        if (!n)
+            break;
+        printf("%.*s\n%*s", n, text, TEXT_COLUMN, "");
+        text += n + 1;
+    }
+    puts(text);
+}
+
+/* On a terminal, lines break at its width; what a program reads has one line a finding. */
+static int terminal_width(void)
+{
+    struct winsize size;
+
+    return isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ? size.ws_col : 0;
+}
+
 static void print_text(const struct doctor *d)
 {
+    int width = terminal_width();
+
     for (size_t i = 0; i < d->findings.n; i++) {
         const struct doctor_finding *f = &d->findings.at[i];
         char safe[4096];
 
         st_safe_lines(safe, sizeof(safe), f->detail);
-        printf("%-4s %-34s %s\n", f->verdict == DOCTOR_INFO ? "-" : verdicts[f->verdict], f->label, safe);
-        if (f->advice)
-            printf("     %-34s -> %s\n", "", f->advice);
+        printf("%-4s %-34s ", f->verdict == DOCTOR_INFO ? "-" : verdicts[f->verdict], f->label);
+        print_wrapped(safe, width);
+        if (f->advice) {
+            printf("     %-31s -> ", "");
+            print_wrapped(f->advice, width);
+        }
     }
 }
 
@@ -110,6 +177,7 @@ static int examine(bool json, struct st_error *err)
     doctor_sources(&d);
     doctor_kernel(&d);
     doctor_bpf(&d);
+    add_verdict(&d);
     if (d.out_of_memory)
         rc = st_nomem(err, "the findings");
     else if (json)

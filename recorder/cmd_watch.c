@@ -58,12 +58,16 @@ static int add_trigger(void *to, const char *text, struct st_error *err)
 
 static int parse(struct watch *w, int argc, char **argv, struct st_error *err)
 {
+    static const struct st_completer completers[] = {
+        {"pid", st_complete_pids}, {"comm", st_complete_comms}, {"cgroup", st_complete_cgroups},
+        {"on", trg_complete_word}, {NULL, st_complete_target},  {NULL, NULL}};
     static const struct st_opt_usage usage = {
         .command = "watch",
         .synopsis = "[TARGET] --on TRIGGER...",
         .about =
             "Prints, at the end (Ctrl-C), a histogram of what each trigger measures, to choose a threshold.\n"
             "TARGET: -p PID[,PID...], --comm NAME, --cgroup PATH, -a, or -- COMMAND ARG...",
+        .completers = completers,
     };
     const struct st_option table[] = {
         CALL("pid", 'p', "PID[,PID]", &w->target, st_target_add_pids, "these processes"),
@@ -98,10 +102,7 @@ static int parse(struct watch *w, int argc, char **argv, struct st_error *err)
         st_log_level(ST_LOG_QUIET);
     if (st_opt_had_dashes(argv, first))
         return st_target_set_command(&w->target, argv + first, err);
-    if (first < argc)
-        return st_fail(err, ST_EUSAGE, "'%s' is no option; a command to be started stands behind '--'",
-                       argv[first]);
-    return 0;
+    return st_target_more_pids(&w->target, argc, argv, first, err);
 }
 
 static int on_signal(void *ctx, struct st_error *err)

@@ -1,8 +1,6 @@
 /* Code from memory as an ELF file (elf(5)): addresses are file offsets, as in a shared object without gaps.
  */
 #include "recorder/code_elf.h"
-#include "recorder/jitdump.h"
-#include "recorder/perf_map.h"
 #include "recorder/proc_maps.h"
 
 #include <elf.h>
@@ -71,32 +69,60 @@ static int put_code(struct writer *w, int memory, uint64_t start, uint64_t end)
     return rc;
 }
 
-static int put_symbols(struct writer *w, const struct rec_perf_map *map, uint64_t start, Elf64_Shdr *symtab,
-                       Elf64_Shdr *strtab)
-{
-    Elf64_Sym *symbols = calloc(map->symbols.n + 1, sizeof(*symbols));
-    char none = 0;
-    uint64_t unused;
-    int rc;
+struct symbols {
+    ST_VEC(Elf64_Sym) each;
 
-    if (!symbols)
-        return st_nomem(w->err, "symbols of code");
-    for (size_t i = 0; i < map->symbols.n; i++)
-        symbols[i + 1] = (Elf64_Sym){
-            .st_name = (Elf64_Word)(map->symbols.at[i].name + 1),
-            .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
-            .st_shndx = SECTION_TEXT,
-            .st_value = REC_CODE_ELF_TEXT + (map->symbols.at[i].start - start),
-            .st_size = map->symbols.at[i].size,
-        };
-    symtab->sh_size = (map->symbols.n + 1) * sizeof(*symbols);
-    rc = put(w, symbols, symtab->sh_size, &symtab->sh_offset);
-    free(symbols);
-    strtab->sh_size = map->names.n + 1;
+    ST_VEC(char) names;
+};
+
+static int add_symbol(struct symbols *s, const struct rec_perf_symbol *from, const char *name, uint64_t start)
+{
+    const Elf64_Sym symbol = {
+        .st_name = (Elf64_Word)s->names.n,
+        .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+        .st_shndx = SECTION_TEXT,
+        .st_value = REC_CODE_ELF_TEXT + (from->start - start),
+        .st_size = from->size,
+    };
+    size_t len = strlen(name) + 1;
+
+    if (st_vec_reserve(&s->names, len))
+        return -1;
+    memcpy(s->names.at + s->names.n, name, len);
+    s->names.n += len;
+    return st_vec_push(&s->each, symbol);
+}
+
+/* Both tables begin with an empty entry. */
+static int collect_symbols(struct symbols *s, const struct rec_perf_map *map, uint64_t start, uint64_t end)
+{
+    int rc = st_vec_push(&s->each, (Elf64_Sym){0}) || st_vec_push(&s->names, '\0') ? -1 : 0;
+
+    for (size_t i = rec_perf_map_find(map, start); !rc && i < map->symbols.n; i++) {
+        const struct rec_perf_symbol *from = &map->symbols.at[i];
+
+        if (from->start >= end)
+            break;
+        if (from->size <= end - from->start)
+            rc = add_symbol(s, from, map->names.at + from->name, start);
+    }
+    return rc;
+}
+
+static int put_symbols(struct writer *w, const struct rec_perf_map *map, uint64_t start, uint64_t end,
+                       Elf64_Shdr *symtab, Elf64_Shdr *strtab)
+{
+    struct symbols s = {0};
+    int rc = collect_symbols(&s, map, start, end) ? st_nomem(w->err, "symbols of code") : 0;
+
+    symtab->sh_size = s.each.n * sizeof(*s.each.at);
+    strtab->sh_size = s.names.n;
     if (!rc)
-        rc = put(w, &none, 1, &strtab->sh_offset);
-    if (!rc && map->names.n)
-        rc = put(w, map->names.at, map->names.n, &unused);
+        rc = put(w, s.each.at, symtab->sh_size, &symtab->sh_offset);
+    if (!rc)
+        rc = put(w, s.names.at, strtab->sh_size, &strtab->sh_offset);
+    st_vec_free(&s.each);
+    st_vec_free(&s.names);
     return rc;
 }
 
@@ -136,10 +162,10 @@ static int put_headers(struct writer *w, Elf64_Shdr *sections, uint64_t size)
     return rc ? rc : put(w, &p, sizeof(p), &unused);
 }
 
-int rec_code_elf_write(int fd, pid_t pid, int memory, uint64_t start, uint64_t end, struct st_error *err)
+int rec_code_elf_write(int fd, int memory, uint64_t start, uint64_t end, const struct rec_perf_map *names,
+                       struct st_error *err)
 {
     struct writer w = {.fd = fd, .err = err};
-    struct rec_perf_map map;
     Elf64_Shdr sections[SECTIONS] = {
         [SECTION_TEXT] = {.sh_name = 1,
                           .sh_type = SHT_PROGBITS,
@@ -153,21 +179,17 @@ int rec_code_elf_write(int fd, pid_t pid, int memory, uint64_t start, uint64_t e
                               .sh_addralign = 1,
                               .sh_size = sizeof(section_names)},
     };
-    int rc = rec_perf_map_read(&map, pid, start, end) || rec_jitdump_read(&map, pid, start, end)
-                 ? st_nomem(err, "names of code")
-                 : 0;
+    int rc;
 
     sections[SECTION_TEXT].sh_addr = sections[SECTION_TEXT].sh_offset = REC_CODE_ELF_TEXT;
     sections[SECTION_TEXT].sh_size = end - start;
     sections[SECTION_SYMTAB].sh_entsize = sizeof(Elf64_Sym);
+    rc = put_code(&w, memory, start, end);
     if (!rc)
-        rc = put_code(&w, memory, start, end);
-    if (!rc)
-        rc = put_symbols(&w, &map, start, &sections[SECTION_SYMTAB], &sections[SECTION_STRTAB]);
+        rc = put_symbols(&w, names, start, end, &sections[SECTION_SYMTAB], &sections[SECTION_STRTAB]);
     if (!rc)
         rc = put(&w, section_names, sizeof(section_names), &sections[SECTION_SHSTRTAB].sh_offset);
     if (!rc)
         rc = put_headers(&w, sections, end - start);
-    rec_perf_map_free(&map);
     return rc;
 }

@@ -1,8 +1,10 @@
 /* Code that nobody finds by its mapping's name. */
 #include "recorder/code_files.h"
+#include "base/folder.h"
 #include "recorder/code_elf.h"
+#include "recorder/code_names.h"
+#include "triggers/memory.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -15,6 +17,8 @@
 
 static const uint64_t most_bytes = 512ull << 20;
 
+enum { NAMES_MS = 4000 }; /* for the names of all processes: the recording waits meanwhile */
+
 struct adder {
     struct rec_code_files *files;
 
@@ -22,7 +26,9 @@ struct adder {
 
     int memory; /* /proc/PID/mem, or -1 */
 
-    bool failed;
+    bool failed, named;
+
+    struct rec_perf_map names; /* when named */
 };
 
 int rec_code_files_open(struct rec_code_files *files, const char *data, struct st_error *err)
@@ -30,9 +36,10 @@ int rec_code_files_open(struct rec_code_files *files, const char *data, struct s
     static const char suffix[] = ".data";
     size_t len = strlen(data);
     char *cwd = data[0] == '/' ? strdup("") : getcwd(NULL, 0);
+    const char *name;
     int n;
 
-    *files = (struct rec_code_files){.left = most_bytes};
+    *files = (struct rec_code_files){.left = most_bytes, .patience = NAMES_MS, .parent = -1, .fd = -1};
     if (!cwd)
         return st_fail_errno(err, ST_EFAIL, "cannot tell the current folder");
     if (len > sizeof(suffix) && !strcmp(data + len - (sizeof(suffix) - 1), suffix))
@@ -41,17 +48,19 @@ int rec_code_files_open(struct rec_code_files *files, const char *data, struct s
     free(cwd);
     if (n < 0 || (size_t)n >= sizeof(files->folder))
         return st_fail(err, ST_EFAIL, "the name of a folder beside '%s' is too long", data);
+    files->parent = st_folder_of(files->folder, &name, err);
+    if (files->parent < 0)
+        return files->parent;
+    files->name = (size_t)(name - files->folder);
     return 0;
 }
 
 static int make_folder(struct rec_code_files *files, struct st_error *err)
 {
-    if (files->made)
+    if (files->fd >= 0)
         return 0;
-    if (mkdir(files->folder, 0700))
-        return st_fail_errno(err, ST_EFAIL, "cannot make the folder '%s'", files->folder);
-    files->made = true;
-    return 0;
+    files->fd = st_folder_make(files->parent, files->folder + files->name);
+    return files->fd < 0 ? st_fail_errno(err, ST_EFAIL, "cannot make the folder '%s'", files->folder) : 0;
 }
 
 /* The kernel adds " (deleted)" to the name in /proc, or in a record, from the moment the file has none. */
@@ -71,7 +80,7 @@ static int create(const struct adder *a, const struct rec_map *map, char *path, 
                   struct st_error *err)
 {
     const char *slash = strrchr(map->name, '/');
-    char base[128];
+    char base[128], file[NAME_MAX + 1];
     int fd;
 
     if (map->ino)
@@ -79,12 +88,13 @@ static int create(const struct adder *a, const struct rec_map *map, char *path, 
     else
         snprintf(base, sizeof(base), "jit-%d-%" PRIx64 ".so", a->pid, map->start);
     base[name_length(base)] = '\0';
-    snprintf(path, size, "%.3800s/%s%s", a->files->folder, base[0] == '.' || !base[0] ? "_" : "", base);
-    fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    snprintf(file, sizeof(file), "%s%s", base[0] == '.' || !base[0] ? "_" : "", base);
+    fd = st_folder_create(a->files->fd, file);
     for (int i = 2; fd < 0 && errno == EEXIST && i < 1000; i++) {
-        snprintf(path, size, "%.3800s/%d-%s", a->files->folder, i, base);
-        fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+        snprintf(file, sizeof(file), "%d-%s", i, base);
+        fd = st_folder_create(a->files->fd, file);
     }
+    snprintf(path, size, "%.3800s/%s", a->files->folder, file);
     return fd < 0 ? st_fail_errno(err, ST_EFAIL, "cannot create '%s'", path) : fd;
 }
 
@@ -139,9 +149,20 @@ static const char *copied_before(const struct rec_code_files *files, const struc
     return NULL;
 }
 
+/* Once a process. */
+static int read_names(struct adder *a, struct st_error *err)
+{
+    struct rec_code_unnamed u = {.pid = a->pid};
+
+    if (a->named)
+        return 0;
+    a->named = true;
+    a->files->patience -= rec_code_names_read(a->pid, a->files->patience, &a->names, u.why, sizeof(u.why));
+    return *u.why && st_vec_push(&a->files->unnamed, u) ? st_nomem(err, "names of code") : 0;
+}
+
 /* A copy, by `write` to a new file; a mapping that is larger than what may still be copied is left out. */
-static int copy_new(const struct adder *a, const struct rec_map *map, int from, uint64_t size,
-                    struct st_error *err)
+static int copy_new(struct adder *a, const struct rec_map *map, int from, uint64_t size, struct st_error *err)
 {
     char path[PATH_MAX];
     int fd, rc;
@@ -149,7 +170,9 @@ static int copy_new(const struct adder *a, const struct rec_map *map, int from, 
     if (size > a->files->left)
         return 0;
     a->files->left -= size;
-    rc = make_folder(a->files, err);
+    rc = from < 0 ? read_names(a, err) : 0;
+    if (!rc)
+        rc = make_folder(a->files, err);
     if (rc)
         return rc;
     fd = create(a, map, path, sizeof(path), err);
@@ -158,9 +181,10 @@ static int copy_new(const struct adder *a, const struct rec_map *map, int from, 
     if (from >= 0)
         rc = copy_file(from, fd, size, path, err);
     else
-        rc = rec_code_elf_write(fd, a->pid, a->memory, map->start, map->end, err);
+        rc = rec_code_elf_write(fd, a->memory, map->start, map->end, &a->names, err);
     if (!rc && fsync(fd))
         rc = st_fail_errno(err, ST_EFAIL, "cannot write '%s'", path);
+    st_folder_give(a->files->parent, fd);
     close(fd);
     return rc ? rc : note(a, map, path, from >= 0, err);
 }
@@ -172,8 +196,9 @@ static int copy_map(void *ctx, const struct rec_map *map, struct st_error *err)
     struct stat st;
     int from, rc;
 
-    /* The snapshot holds the one, and nobody runs the other. */
-    if (!strcmp(map->name, "[vdso]") || !strcmp(map->name, "[vsyscall]") || rec_map_findable(map))
+    /* The snapshot holds the first, nobody runs the second, and the third the kernel gives nobody to read. */
+    if (!strcmp(map->name, "[vdso]") || !strcmp(map->name, "[vsyscall]") || !strcmp(map->name, "[uprobes]") ||
+        rec_map_findable(map))
         return 0;
     before = copied_before(a->files, map);
     from = before ? -1 : rec_map_open(a->pid, map);
@@ -191,9 +216,10 @@ static int copy_map(void *ctx, const struct rec_map *map, struct st_error *err)
 
 int rec_code_files_add(struct rec_code_files *files, pid_t pid, struct st_error *err)
 {
-    struct adder a = {.files = files, .pid = pid, .memory = rec_proc_memory(pid)};
+    struct adder a = {.files = files, .pid = pid, .memory = trg_memory_open(pid)};
     int rc = rec_proc_maps(pid, copy_map, &a, err);
 
+    rec_perf_map_free(&a.names);
     if (a.memory >= 0)
         close(a.memory);
     return a.failed ? rc : 0; /* that its mappings cannot be read any more is no failure */
@@ -221,19 +247,26 @@ void rec_code_files_free(struct rec_code_files *files)
         free(files->files.at[i].path);
     }
     st_vec_free(&files->files);
+    st_vec_free(&files->unnamed);
+    if (files->fd >= 0) {
+        st_folder_give(files->parent, files->fd);
+        close(files->fd);
+    }
+    if (files->parent >= 0)
+        close(files->parent);
+    files->fd = files->parent = -1;
 }
 
 void rec_code_files_abort(struct rec_code_files *files)
 {
-    DIR *d = files->made ? opendir(files->folder) : NULL;
-    struct dirent *e;
+    const char *name = files->folder + files->name;
 
-    while (d && (e = readdir(d)))
-        unlinkat(dirfd(d), e->d_name, 0);
-    if (d)
-        closedir(d);
-    if (files->made)
-        rmdir(files->folder);
-    files->made = false;
+    if (files->fd >= 0) {
+        st_folder_empty(files->fd);
+        if (st_folder_has(files->parent, name, files->fd))
+            unlinkat(files->parent, name, AT_REMOVEDIR);
+        close(files->fd);
+        files->fd = -1;
+    }
     rec_code_files_free(files);
 }

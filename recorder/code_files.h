@@ -33,18 +33,31 @@ struct rec_code_file {
     char *path; /* of the copy, absolute */
 };
 
+/* Why a process's code may lack names that it has. */
+struct rec_code_unnamed {
+    pid_t pid;
+
+    char why[112];
+};
+
 struct rec_code_files {
     char folder[PATH_MAX]; /* "" until there is something to copy */
 
-    bool made;
+    size_t name; /* where its last part begins in it */
+
+    int parent, fd; /* of the folder it is in, and of itself once it is made; -1: none */
 
     ST_VEC(struct rec_code_file) files;
 
+    ST_VEC(struct rec_code_unnamed) unnamed;
+
     uint64_t left; /* bytes that may still be copied */
+
+    unsigned patience; /* ms that reading names may still take */
 };
 
 /* Prepares for the snapshot `data` ("PREFIX.N.data"). Nothing is created yet. ST_EFAIL: its folder cannot be
- * named. */
+ * named, or the one that it will be in cannot be opened. */
 int rec_code_files_open(struct rec_code_files *files, const char *data, struct st_error *err);
 
 /* Copies what the mappings of process `pid` need. A process that is gone, or a mapping that cannot be read,

@@ -153,6 +153,7 @@ static int open_socket(struct rec_control *control, struct st_error *err)
 
     if (rc)
         return rc;
+    rec_control_sweep(folder);
     a->sun_family = AF_UNIX;
     n = snprintf(a->sun_path, sizeof(a->sun_path), "%s/%d.sock", folder, getpid());
     if (n < 0 || (size_t)n >= sizeof(a->sun_path)) {

@@ -2,10 +2,17 @@
 #include "recorder/control_folder.h"
 #include "recorder/control.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static int own_folder(char *path, size_t size)
@@ -33,6 +40,43 @@ int rec_control_own_folder(char *path, size_t size, struct st_error *err)
     if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022))
         return st_fail(err, ST_EFAIL, "'%s' is not a folder that only this user can write to", path);
     return 0;
+}
+
+/* Nobody listens. So it is, too, in the moment between its bind() and listen(): there the process is alive.
+ */
+static bool is_dead(const char *folder, const char *name)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    int n = snprintf(a.sun_path, sizeof(a.sun_path), "%s/%s", folder, name);
+    pid_t pid = (pid_t)strtol(name, NULL, 10);
+    bool refused;
+    int fd;
+
+    if (n < 0 || (size_t)n >= sizeof(a.sun_path) || pid <= 0 || !kill(pid, 0) || errno != ESRCH)
+        return false;
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    refused = fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof(a)) && errno == ECONNREFUSED;
+    if (fd >= 0)
+        close(fd);
+    return refused;
+}
+
+void rec_control_sweep(const char *folder)
+{
+    DIR *d = opendir(folder);
+    struct dirent *e;
+    struct stat st;
+
+    while (d && (e = readdir(d))) {
+        size_t digits = strspn(e->d_name, "0123456789");
+
+        if (digits && !strcmp(e->d_name + digits, ".sock") &&
+            !fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISSOCK(st.st_mode) &&
+            st.st_uid == geteuid() && is_dead(folder, e->d_name))
+            unlinkat(dirfd(d), e->d_name, 0);
+    }
+    if (d)
+        closedir(d);
 }
 
 static int each_match(const char *pattern, rec_folder_fn *fn, void *ctx)

@@ -10,4 +10,7 @@
  * ours alone. */
 int rec_control_own_folder(char *path, size_t size, struct st_error *err);
 
+/* Removes the sockets of this user in that folder whose arms were killed. */
+void rec_control_sweep(const char *folder);
+
 #endif

@@ -17,25 +17,41 @@ enum {
     LOAD = RECORD + 40, /* pid, tid, vma, address, size, index; the name follows */
     MOVE = RECORD + 48, /* pid, tid, vma, old address, new address, size, index */
     LONGEST = 4096,     /* of what is read of a record */
-    MOST_SYMBOLS = 1 << 20
+    WINDOW = 256 * 1024
 };
 
+/* What was made, or moved to another place. */
 struct code {
     uint64_t start, size, index;
 
-    size_t name; /* in the names of the map */
+    size_t name; /* in `names`; NONE: of a move, which has that of what it moves */
 
     size_t order; /* of the records */
+};
+
+enum { NONE = -1 };
+
+/* A part of the file in memory. */
+struct window {
+    int fd;
+
+    uint64_t at;
+
+    size_t n;
+
+    unsigned char bytes[WINDOW];
 };
 
 struct reader {
     struct rec_perf_map *map;
 
-    uint64_t start, end;
-
     ST_VEC(struct code) codes;
 
-    FILE *file;
+    ST_VEC(char) names; /* of those within the map's ranges */
+
+    struct window file;
+
+    uint64_t size; /* of the file, when reading began */
 };
 
 static uint64_t u64(const unsigned char *at)
@@ -54,61 +70,85 @@ static uint32_t u32(const unsigned char *at)
     return v;
 }
 
+/* `n` bytes of the file at an offset, n <= LONGEST; NULL where it ends before. */
+static const unsigned char *look(struct window *w, uint64_t at, size_t n)
+{
+    if (at < w->at || at - w->at > w->n || w->n - (at - w->at) < n) {
+        ssize_t got = at > INT64_MAX ? -1 : pread(w->fd, w->bytes, sizeof(w->bytes), (off_t)at);
+
+        w->at = at;
+        w->n = got > 0 ? (size_t)got : 0;
+    }
+    return w->n - (at - w->at) < n ? NULL : w->bytes + (at - w->at);
+}
+
+/* 0, 1 when there is no room for more, -1 when memory ran out. */
+static int add_code(struct reader *r, struct code c)
+{
+    c.order = r->codes.n;
+    if (r->codes.n < REC_PERF_MOST_SYMBOLS)
+        return st_vec_push(&r->codes, c);
+    r->map->cut = REC_PERF_CUT_NAMES;
+    return 1;
+}
+
 static int add_load(struct reader *r, const unsigned char *record, size_t n)
 {
-    struct code c = {u64(record + RECORD + 16), u64(record + RECORD + 24), u64(record + RECORD + 32), 0,
-                     r->codes.n};
+    struct code c = {u64(record + RECORD + 16), u64(record + RECORD + 24), u64(record + RECORD + 32),
+                     r->names.n, 0};
     const char *name = (const char *)record + LOAD;
     size_t length = strnlen(name, n - LOAD);
 
-    if (!length || r->codes.n >= MOST_SYMBOLS)
+    if (!length)
         return 0;
-    c.name = r->map->names.n;
-    if (st_vec_reserve(&r->map->names, length + 1))
+    if (length + 1 > REC_PERF_MOST_NAMES - r->names.n) {
+        r->map->cut = REC_PERF_CUT_NAMES;
+        return 1;
+    }
+    if (st_vec_reserve(&r->names, length + 1))
         return -1;
-    memcpy(r->map->names.at + c.name, name, length);
-    r->map->names.at[c.name + length] = '\0';
-    r->map->names.n += length + 1;
-    return st_vec_push(&r->codes, c);
+    memcpy(r->names.at + c.name, name, length);
+    r->names.at[c.name + length] = '\0';
+    r->names.n += length + 1;
+    return add_code(r, c);
 }
 
 static int add_move(struct reader *r, const unsigned char *record)
 {
-    uint64_t index = u64(record + RECORD + 40);
+    const struct code c = {u64(record + RECORD + 24), u64(record + RECORD + 32), u64(record + RECORD + 40),
+                           (size_t)NONE, 0};
 
-    for (size_t i = r->codes.n; i-- > 0;) {
-        struct code c = r->codes.at[i];
-
-        if (c.index != index)
-            continue;
-        r->codes.at[i].size = 0; /* nothing is there any more */
-        c.start = u64(record + RECORD + 24);
-        c.size = u64(record + RECORD + 32);
-        c.order = r->codes.n;
-        return r->codes.n < MOST_SYMBOLS ? st_vec_push(&r->codes, c) : 0;
-    }
-    return 0;
+    return add_code(r, c);
 }
 
-/* 1: there are more, 0: that was the last, -1: no memory. */
-static int read_record(struct reader *r)
+/* The record at *at; *at then is the next one's place. 0: there are more, 1: that was the last, -1: no
+ * memory. */
+static int read_record(struct reader *r, uint64_t *at)
 {
-    unsigned char record[LONGEST];
-    size_t n = fread(record, 1, RECORD, r->file);
-    uint32_t size = n == RECORD ? u32(record + 4) : 0;
-    int rc = 0;
+    const unsigned char *record = look(&r->file, *at, RECORD);
+    uint32_t size = record ? u32(record + 4) : 0;
+    size_t n = size < LONGEST ? size : LONGEST;
 
-    if (size < RECORD)
-        return 0;
-    n = size < sizeof(record) ? size : sizeof(record);
-    if (fread(record + RECORD, 1, n - RECORD, r->file) != n - RECORD ||
-        fseeko(r->file, (off_t)(size - n), SEEK_CUR))
-        return 0;
+    if (size < RECORD || size > r->size - *at)
+        return 1;
+    record = look(&r->file, *at, n);
+    if (!record)
+        return 1;
+    *at += size;
     if (u32(record) == CODE_LOAD && n > LOAD)
-        rc = add_load(r, record, n);
-    else if (u32(record) == CODE_MOVE && n >= MOVE)
-        rc = add_move(r, record);
-    return rc ? -1 : 1;
+        return add_load(r, record, n);
+    return u32(record) == CODE_MOVE && n >= MOVE ? add_move(r, record) : 0;
+}
+
+/* ---- what is where at the end ---- */
+
+static int by_index(const void *a, const void *b)
+{
+    const struct code *x = a, *y = b;
+
+    if (x->index != y->index)
+        return x->index < y->index ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
 }
 
 static int by_place(const void *a, const void *b)
@@ -118,6 +158,23 @@ static int by_place(const void *a, const void *b)
     if (x->start != y->start)
         return x->start < y->start ? -1 : 1;
     return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* A move takes its name from what it moves, of which nothing stays where it was. */
+static void resolve_moves(struct code *codes, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct code *c = &codes[i], *before = i && codes[i - 1].index == c->index ? c - 1 : NULL;
+
+        if (c->name != (size_t)NONE)
+            continue;
+        if (before && before->name != (size_t)NONE) {
+            c->name = before->name;
+            before->size = 0;
+        } else {
+            c->size = 0;
+        }
+    }
 }
 
 /* Of codes that overlap the newest stays: the others' memory was used again. */
@@ -140,35 +197,39 @@ static size_t drop_overwritten(struct code *codes, size_t n)
 
 static int take_codes(struct reader *r)
 {
-    if (r->codes.n)
-        qsort(r->codes.at, r->codes.n, sizeof(r->codes.at[0]), by_place);
-    r->codes.n = drop_overwritten(r->codes.at, r->codes.n);
-    for (size_t i = 0; i < r->codes.n; i++) {
-        const struct code *c = &r->codes.at[i];
-        struct rec_perf_symbol s = {c->start, c->size, c->name};
+    int rc = 0;
 
-        if (c->start < r->start || c->start >= r->end || c->size > r->end - c->start)
-            continue;
-        if (st_vec_push(&r->map->symbols, s))
-            return -1;
+    if (!r->codes.n)
+        return 0;
+    qsort(r->codes.at, r->codes.n, sizeof(r->codes.at[0]), by_index);
+    resolve_moves(r->codes.at, r->codes.n);
+    qsort(r->codes.at, r->codes.n, sizeof(r->codes.at[0]), by_place);
+    r->codes.n = drop_overwritten(r->codes.at, r->codes.n);
+    for (size_t i = 0; !rc && i < r->codes.n; i++) {
+        const struct code *c = &r->codes.at[i];
+        const char *name = r->names.at + c->name;
+
+        rc = rec_perf_map_add(r->map, c->start, c->size, name, strlen(name));
     }
-    return 0;
+    return rc < 0 ? -1 : 0;
 }
 
 static int read_file(struct reader *r)
 {
-    unsigned char header[HEADER];
-    int rc = 1;
+    const unsigned char *header = look(&r->file, 0, HEADER);
+    uint64_t at = header ? u32(header + 8) : 0;
+    struct stat st;
+    size_t turn = 0;
+    int rc = 0;
 
-    if (fread(header, 1, HEADER, r->file) != HEADER || u32(header) != JITDUMP_MAGIC ||
-        u32(header + 8) < HEADER || fseeko(r->file, u32(header + 8), SEEK_SET))
+    if (fstat(r->file.fd, &st))
         return 0;
-    while (rc > 0)
-        rc = read_record(r);
-    if (!rc)
-        rc = take_codes(r);
-    st_vec_free(&r->codes);
-    return rc;
+    r->size = (uint64_t)st.st_size;
+    if (!header || u32(header) != JITDUMP_MAGIC || at < HEADER)
+        return 0;
+    while (!rc && !rec_perf_map_late(r->map, ++turn))
+        rc = read_record(r, &at);
+    return rc < 0 ? -1 : take_codes(r);
 }
 
 struct finder {
@@ -186,7 +247,7 @@ static bool is_dump(const char *name)
 }
 
 /* Only the process's own, as with perf-PID.map. */
-static int open_dump(void *ctx, const struct rec_map *map, struct st_error *err)
+static int find_dump(void *ctx, const struct rec_map *map, struct st_error *err)
 {
     struct finder *f = ctx;
     struct stat file, owner;
@@ -206,21 +267,27 @@ static int open_dump(void *ctx, const struct rec_map *map, struct st_error *err)
     return 0;
 }
 
-int rec_jitdump_read(struct rec_perf_map *map, pid_t pid, uint64_t start, uint64_t end)
+int rec_jitdump_open(pid_t pid)
 {
-    struct reader r = {.map = map, .start = start, .end = end};
     struct finder f = {pid, -1};
-    int rc;
 
-    rec_proc_maps(pid, open_dump, &f, NULL);
-    if (f.fd < 0)
-        return 0;
-    r.file = fdopen(f.fd, "r");
-    if (!r.file) {
-        close(f.fd);
-        return -1;
+    rec_proc_maps(pid, find_dump, &f, NULL);
+    return f.fd;
+}
+
+int rec_jitdump_read(struct rec_perf_map *map, int fd)
+{
+    struct reader *r = calloc(1, sizeof(*r));
+    int rc = -1;
+
+    if (r) {
+        r->map = map;
+        r->file.fd = fd;
+        rc = read_file(r);
+        st_vec_free(&r->codes);
+        st_vec_free(&r->names);
     }
-    rc = read_file(&r);
-    fclose(r.file);
+    free(r);
+    close(fd);
     return rc;
 }

@@ -5,9 +5,13 @@
 
 #include "recorder/perf_map.h"
 
-/* Adds the names of the code in [start, end) as it is now: of what was made or moved there last. A file that
- * is damaged, or not the process's own, adds what can be read of it, or nothing. 0, or -1 when memory ran
- * out. */
-int rec_jitdump_read(struct rec_perf_map *map, pid_t pid, uint64_t start, uint64_t end);
+/* Opens the dump that the process keeps mapped. -1: there is none, it is not the process's own, or no regular
+ * file. */
+int rec_jitdump_open(pid_t pid);
+
+/* Adds the names of the code as it is now: of what was made or moved to a place last. Closes `fd`. A file
+ * that is damaged adds what can be read of it, or nothing; what the map's bounds kept out is told in
+ * map->cut. 0, or -1 when memory ran out. */
+int rec_jitdump_read(struct rec_perf_map *map, int fd);
 
 #endif

@@ -19,6 +19,12 @@ struct job {
     bool tried, decoded;
 
     bool actions; /* follow */
+
+    bool later; /* the user decodes it */
+
+    bool beside; /* the recording goes on */
+
+    bool announced;
 };
 
 struct rec_jobs {
@@ -78,24 +84,39 @@ static void print_lines(const char *text)
     free(safe);
 }
 
+/* What the decoder's line "wrote DB (...)" says behind the name, which it has escaped; NULL: it is another
+ * line. */
+static const char *detail_of(const char *line, const char *db)
+{
+    size_t size = 4 * strlen(db) + 1, n;
+    char *safe = malloc(size);
+
+    if (!safe)
+        return NULL;
+    n = st_safe_lines(safe, size, db);
+    if (strncmp(line, safe, n))
+        line = NULL;
+    free(safe);
+    return line && !strncmp(line + n, " (", 2) ? line + n : NULL;
+}
+
 /* "wrote X.db (...)" of the decoder becomes "wrote X.data, X.db (...)"; anything else it says stays as it is.
  */
-static void announce(const struct job *j, const char *decoder_says)
+static void announce(struct job *j, const char *decoder_says)
 {
     static const char wrote[] = "wrote ";
     const char *line = strstr(decoder_says, wrote);
 
+    j->announced = true;
+
     if (line && (line == decoder_says || line[-1] == '\n')) {
-        const char *detail = strchr(line, '(');
-        size_t len = strcspn(line, "\n");
+        const char *detail = detail_of(line + strlen(wrote), j->db);
 
         printf("wrote ");
         print_lines(j->data);
         printf(", ");
         print_lines(j->db);
-        if (detail && detail < line + len)
-            printf(" %.*s", (int)(line + len - detail), detail);
-        printf("\n");
+        print_lines(detail ? detail : "\n");
     } else {
         printf("wrote ");
         print_lines(j->data);
@@ -147,15 +168,10 @@ static int decode_done(void *ctx, int status, struct st_error *err)
 {
     struct rec_jobs *q = ctx;
     struct job *j = q->queue.at[0];
-    struct st_error why = {0};
-    char text[sizeof(why.text)];
+    char text[128];
 
     j->decoded = status == 0;
     describe_status(status, text, sizeof(text));
-    if (rec_decode_finish(&q->decode, j->decoded, &why)) {
-        j->decoded = false;
-        snprintf(text, sizeof(text), "%s", why.text);
-    }
     announce(j, q->child.text.n && j->decoded ? q->child.text.at : "");
     if (!j->decoded)
         st_log_warn("decoding failed (%s); the snapshot is whole: stalltrap decode %s", text, j->data);
@@ -165,14 +181,9 @@ static int decode_done(void *ctx, int status, struct st_error *err)
 static int start_decode(struct rec_jobs *q, struct st_error *err)
 {
     struct job *j = q->queue.at[0];
-    int rc = rec_decode_plan(&q->decode, j->data, j->db, err);
 
-    if (!rc) {
-        rc = rec_child_start(&q->child, q->loop, rec_decode_run, &q->decode, true, decode_done, q, err);
-        if (rc)
-            rec_decode_finish(&q->decode, false, NULL);
-    }
-    if (!rc)
+    q->decode = (struct rec_decode){.data = j->data, .db = j->db, .beside = j->beside};
+    if (!rec_child_start(&q->child, q->loop, rec_decode_run, &q->decode, true, decode_done, q, err))
         return 0;
     announce(j, "");
     st_log_warn("cannot decode: %s; the snapshot is whole: stalltrap decode %s", err->text, j->data);
@@ -186,14 +197,16 @@ static int next_step(struct rec_jobs *q, struct st_error *err)
     bool tried = j->tried;
 
     j->tried = true;
-    if (!tried && q->config.decode)
+    if (!tried && q->config.decode && !j->later)
         return start_decode(q, err);
     if (!tried)
         announce(j, "");
+    if (!tried && q->config.decode)
+        st_log_info("not decoded, as others wait: 'stalltrap decode %s' makes its database", j->data);
     return start_actions(q, err);
 }
 
-int rec_jobs_add(struct rec_jobs *q, const char *data, const char *db, const char *reason, bool actions,
+int rec_jobs_add(struct rec_jobs *q, const char *data, const char *db, const char *reason, unsigned flags,
                  struct st_error *err)
 {
     struct job *j = calloc(1, sizeof(*j));
@@ -202,7 +215,9 @@ int rec_jobs_add(struct rec_jobs *q, const char *data, const char *db, const cha
         j->data = strdup(data);
         j->db = strdup(db);
         j->reason = strdup(reason);
-        j->actions = actions;
+        j->actions = flags & REC_JOB_ACTIONS;
+        j->later = flags & REC_JOB_LATER;
+        j->beside = flags & REC_JOB_BESIDE;
     }
     if (!j || !j->data || !j->db || !j->reason || st_vec_push(&q->queue, j)) {
         free_job(j);
@@ -219,13 +234,46 @@ int rec_jobs_go(struct rec_jobs *q, struct st_error *err)
     return next_step(q, err);
 }
 
+void rec_jobs_hurry(struct rec_jobs *q)
+{
+    for (size_t i = 0; i < q->queue.n; i++)
+        q->queue.at[i]->beside = false;
+    if (q->child.pid)
+        rec_decode_hurry(q->child.pid);
+}
+
+size_t rec_jobs_waiting(const struct rec_jobs *q)
+{
+    return q->queue.n ? q->queue.n - 1 : 0;
+}
+
+void rec_jobs_abandon(struct rec_jobs *q)
+{
+    size_t left = 0;
+
+    rec_child_stop(&q->child);
+    rec_action_stop(&q->run);
+    for (size_t i = 0; i < q->queue.n; i++) {
+        struct job *j = q->queue.at[i];
+
+        if (!j->announced)
+            announce(j, "");
+        left += q->config.decode && !j->decoded;
+        free_job(j);
+    }
+    q->queue.n = 0;
+    q->under_way = false;
+    if (left)
+        st_log_info("%zu snapshot%s not decoded: 'stalltrap decode FILE' makes the database", left,
+                    left == 1 ? " was" : "s were");
+}
+
 void rec_jobs_close(struct rec_jobs *q)
 {
     if (!q)
         return;
     rec_child_stop(&q->child);
     rec_action_stop(&q->run);
-    rec_decode_finish(&q->decode, false, NULL);
     for (size_t i = 0; i < q->queue.n; i++)
         free_job(q->queue.at[i]);
     st_vec_free(&q->queue);

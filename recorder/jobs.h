@@ -23,11 +23,25 @@ struct rec_jobs_config {
 int rec_jobs_open(int loop, const struct rec_jobs_config *config, struct rec_jobs **jobs,
                   struct st_error *err);
 
-/* Queues the snapshot `data` for `db` (paths, copied). `reason` is STALLTRAP_REASON of the actions, which
- * run when `actions` is true.
- * ST_ENOMEM. */
-int rec_jobs_add(struct rec_jobs *jobs, const char *data, const char *db, const char *reason, bool actions,
+enum rec_job_flag {
+    REC_JOB_ACTIONS = 1, /* they run behind the decoding */
+    REC_JOB_LATER = 2,   /* it is left to the user to decode it, which is said */
+    REC_JOB_BESIDE = 4,  /* the recording goes on while it is decoded */
+};
+
+/* Queues the snapshot `data` for `db` (paths, copied). `reason` is STALLTRAP_REASON of the actions; `flags`
+ * are enum rec_job_flag. ST_ENOMEM. */
+int rec_jobs_add(struct rec_jobs *jobs, const char *data, const char *db, const char *reason, unsigned flags,
                  struct st_error *err);
+
+/* The recording has ended: nobody is there any more whom decoding could disturb. */
+void rec_jobs_hurry(struct rec_jobs *jobs);
+
+/* How many snapshots are queued behind the one that is worked on. */
+size_t rec_jobs_waiting(const struct rec_jobs *jobs);
+
+/* Ends what runs, and tells of each snapshot that has no database yet. Nothing is queued then. */
+void rec_jobs_abandon(struct rec_jobs *jobs);
 
 /* Begins with what is queued, unless it is under way already. */
 int rec_jobs_go(struct rec_jobs *jobs, struct st_error *err);

@@ -17,10 +17,13 @@ struct rec_kallsyms {
     ST_VEC(struct symbol) symbols;
 
     ST_VEC(char) names;
+
+    uint64_t modules; /* a hash of which modules were loaded, and where */
 };
 
 enum {
-    FARTHEST = 1 << 20 /* from a symbol's start: the last one before a hole has no end */
+    FARTHEST = 1 << 20, /* from a symbol's start: the last one before a hole has no end */
+    MODULES_LINE = 4096
 };
 
 static int by_start(const void *a, const void *b)
@@ -30,21 +33,62 @@ static int by_start(const void *a, const void *b)
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* "ffffffff81000000 T name\t[module]\n"; only code counts. 0, or -1 when memory ran out. */
+/* "ffffffff81000000 T name\t[module]\n"; only code counts. 0, or -1 when memory ran out. By hand, since there
+ * are some hundred thousand lines and a trap may wait for them. */
 static int add_line(struct rec_kallsyms *t, char *line)
 {
     struct symbol s = {.name = t->names.n};
-    char name[512], module[128] = "", type, text[sizeof(name) + sizeof(module) + 2];
-    int n = sscanf(line, "%" SCNx64 " %c %511s %127s", &s.start, &type, name, module);
+    char *at, *module;
+    size_t size;
 
-    if (n < 3 || !s.start || !strchr("tTwW", type))
+    s.start = strtoull(line, &at, 16);
+    if (!s.start || at[0] != ' ' || !at[1] || !strchr("tTwW", at[1]) || at[2] != ' ')
         return 0;
-    n = snprintf(text, sizeof(text), "%s%s%s", name, *module ? " " : "", module);
-    if (st_vec_reserve(&t->names, (size_t)n + 1))
+    at += 3;
+    at[strcspn(at, "\n")] = '\0';
+    module = strchr(at, '\t');
+    if (module)
+        *module = ' ';
+    size = strlen(at) + 1;
+    if (size == 1)
+        return 0;
+    if (st_vec_reserve(&t->names, size))
         return -1;
-    memcpy(t->names.at + t->names.n, text, (size_t)n + 1);
-    t->names.n += (size_t)n + 1;
+    memcpy(t->names.at + t->names.n, at, size);
+    t->names.n += size;
     return st_vec_push(&t->symbols, s);
+}
+
+static uint64_t add_text(uint64_t hash, const char *text)
+{
+    while (*text)
+        hash = (hash ^ (unsigned char)*text++) * 0x100000001b3u; /* FNV-1a */
+    return hash;
+}
+
+/* "name size users dependents state 0xffffffffc0000000": what changes while a module stays is left out. */
+static uint64_t modules_loaded(void)
+{
+    FILE *f = fopen("/proc/modules", "re");
+    uint64_t hash = 0xcbf29ce484222325u;
+    char line[MODULES_LINE];
+
+    while (f && fgets(line, sizeof(line), f)) {
+        const char *address = strstr(line, " 0x");
+
+        if (address)
+            hash = add_text(hash, address);
+        line[strcspn(line, " ")] = '\0';
+        hash = add_text(hash, line);
+    }
+    if (f)
+        fclose(f);
+    return hash;
+}
+
+bool rec_kallsyms_stale(const struct rec_kallsyms *t)
+{
+    return t->modules != modules_loaded();
 }
 
 struct rec_kallsyms *rec_kallsyms_open(const char *path)
@@ -55,6 +99,8 @@ struct rec_kallsyms *rec_kallsyms_open(const char *path)
     size_t room = 0;
     int rc = t && f ? 0 : -1;
 
+    if (t)
+        t->modules = modules_loaded();
     while (!rc && getline(&line, &room, f) > 0)
         rc = add_line(t, line);
     free(line);

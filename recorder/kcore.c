@@ -2,6 +2,7 @@
  * what of it holds code stands in /proc/kallsyms and /proc/modules. perf reads the copy as it reads one of
  * `perf record --kcore` (tools/perf/util/symbol-elf.c, kcore_copy). */
 #include "recorder/kcore.h"
+#include "base/folder.h"
 #include "base/vec.h"
 
 #include <elf.h>
@@ -346,19 +347,14 @@ static int copy_code(struct copier *c, struct st_error *err)
     return rc;
 }
 
-static int create(const char *dir, const char *name, struct st_error *err)
+static int create(int dir, const char *name, struct st_error *err)
 {
-    char path[4096];
-    int fd;
+    int fd = st_folder_create(dir, name);
 
-    if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
-        return st_fail(err, ST_EFAIL, "cannot create '%s' in '%.200s...': the name is too long", name, dir);
-    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    return fd < 0 ? st_fail_errno(err, ST_EFAIL, "cannot create '%s'", path) : fd;
+    return fd < 0 ? st_fail_errno(err, ST_EFAIL, "cannot create '%s' for the kernel's code", name) : fd;
 }
 
-static int write_kcore(const char *dir, const struct rec_code_change *changes, size_t nchanges,
-                       struct st_error *err)
+static int write_kcore(int dir, const struct rec_code_change *changes, size_t nchanges, struct st_error *err)
 {
     struct copier c = {
         .from = open_kcore(err), .to = -1, .buffer = malloc(PIECE), .changes = changes, .nchanges = nchanges};
@@ -396,7 +392,7 @@ static int copy_text(const char *from, int to, char *buffer, struct st_error *er
     return rc;
 }
 
-static int write_text(const char *dir, const char *name, const char *from, struct st_error *err)
+static int write_text(int dir, const char *name, const char *from, struct st_error *err)
 {
     int to = create(dir, name, err), rc;
     char *buffer;
@@ -410,8 +406,7 @@ static int write_text(const char *dir, const char *name, const char *from, struc
     return rc;
 }
 
-int rec_kcore_write(const char *dir, const struct rec_code_change *changes, size_t nchanges,
-                    struct st_error *err)
+int rec_kcore_write(int dir, const struct rec_code_change *changes, size_t nchanges, struct st_error *err)
 {
     int rc = write_kcore(dir, changes, nchanges, err);
 

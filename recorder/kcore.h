@@ -27,11 +27,10 @@ struct rec_code_change {
     size_t n;
 };
 
-/* Writes the three files into the folder `dir`, with `changes` (oldest first) taken back: readers apply them
- * again as the trace comes to their times. Of /proc/kcore only what holds code is copied: the kernel's text,
- * modules, BPF programs, trampolines. Addresses stay, offsets do not. ST_ECANNOT: no permission; ST_EFAIL:
- * cannot be written. */
-int rec_kcore_write(const char *dir, const struct rec_code_change *changes, size_t nchanges,
-                    struct st_error *err);
+/* Writes the three files into the folder of descriptor `dir`, with `changes` (oldest first) taken back:
+ * readers apply them again as the trace comes to their times. Of /proc/kcore only what holds code is copied:
+ * the kernel's text, modules, BPF programs, trampolines. Addresses stay, offsets do not. ST_ECANNOT: no
+ * permission; ST_EFAIL: cannot be written. */
+int rec_kcore_write(int dir, const struct rec_code_change *changes, size_t nchanges, struct st_error *err);
 
 #endif

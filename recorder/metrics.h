@@ -3,7 +3,7 @@
 #define ST_RECORDER_METRICS_H
 
 #include "base/error.h"
-#include "triggers/trigger.h"
+#include "triggers/histogram.h"
 
 #include <stdint.h>
 
@@ -16,8 +16,8 @@ struct rec_metrics;
 /* `where` is PORT or ADDRESS:PORT ([ADDRESS]:PORT for IPv6; a port alone is on the loopback), which is served
  * by the loop; or a file, which is written anew every `every` ns. `set` is open; `traps` may be NULL; both
  * stay the caller's. ST_EUSAGE: no such port; ST_EFAIL: it is taken, or the file cannot be written. */
-int rec_metrics_open(const char *where, struct trg_set *set, const unsigned *traps, int loop, uint64_t every,
-                     struct rec_metrics **metrics, struct st_error *err);
+int rec_metrics_open(const char *where, struct trg_set *set, const struct trg_traps *traps, int loop,
+                     uint64_t every, struct rec_metrics **metrics, struct st_error *err);
 
 /* A file is written once more, with the last figures. Nothing for NULL or a port. */
 int rec_metrics_finish(struct rec_metrics *metrics, struct st_error *err);

@@ -85,3 +85,12 @@ bool rec_perf_ended(int fd)
 
     return poll(&p, 1, 0) == 1 && p.revents & POLLHUP;
 }
+
+uint64_t rec_perf_enabled_for(int fd)
+{
+    struct {
+        uint64_t value, enabled;
+    } now = {0};
+
+    return read(fd, &now, sizeof(now)) == (ssize_t)sizeof(now) ? now.enabled : 0;
+}

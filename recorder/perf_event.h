@@ -39,4 +39,8 @@ bool rec_perf_ended(int fd);
 /* /proc/sys/kernel/perf_event_paranoid, or -2 where it cannot be read. */
 int rec_perf_paranoid(void);
 
+/* For how many ns an event with read_format PERF_FORMAT_TOTAL_TIME_ENABLED has been enabled; 0: not known. It
+ * stands still once a CPU's event is off. */
+uint64_t rec_perf_enabled_for(int fd);
+
 #endif

@@ -2,12 +2,10 @@
 #include "recorder/privileges.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/capability.h>
 #include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static uint64_t effective(void)
@@ -48,18 +46,4 @@ int rec_drop_privileges(void)
         return 0;
     errno = EPERM;
     return -1;
-}
-
-bool rec_unprivileged_can_write(const char *folder)
-{
-    int status = -1;
-    pid_t pid = fork();
-
-    if (pid == 0)
-        _exit(rec_drop_privileges() || faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) ? 1 : 0);
-    if (pid < 0)
-        return false;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }

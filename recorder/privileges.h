@@ -14,7 +14,4 @@ bool rec_has_capabilities(void);
 /* Whether this process has capability `cap` (CAP_* of <linux/capability.h>) in effect. */
 bool rec_has_capability(int cap);
 
-/* Whether this user, without capabilities, could create files in `folder`. Asks in a child. */
-bool rec_unprivileged_can_write(const char *folder);
-
 #endif

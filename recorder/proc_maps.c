@@ -1,5 +1,6 @@
 /* The executable mappings of a process: proc(5), /proc/PID/maps. */
 #include "recorder/proc_maps.h"
+#include "base/infile.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -75,11 +76,11 @@ int rec_map_open(pid_t pid, const struct rec_map *map)
     if (!map->ino)
         return -1;
     snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, map->start, map->end);
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    fd = st_infile_open(path, ST_INFILE_FILE);
     if (fd >= 0)
         return fd;
     snprintf(path, sizeof(path), "/proc/%d/root%s", pid, map->name);
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    fd = st_infile_open(path, ST_INFILE_FILE);
     if (fd >= 0 && (fstat(fd, &st) || !same_file(map, &st))) {
         close(fd);
         fd = -1;
@@ -111,12 +112,4 @@ size_t rec_proc_read(int memory, uint64_t address, void *to, size_t size)
         done += (size_t)n;
     }
     return done;
-}
-
-int rec_proc_memory(pid_t pid)
-{
-    char path[64];
-
-    snprintf(path, sizeof(path), "/proc/%d/mem", pid);
-    return open(path, O_RDONLY | O_CLOEXEC);
 }

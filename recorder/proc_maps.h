@@ -40,7 +40,4 @@ bool rec_map_findable(const struct rec_map *map);
 /* Reads `size` bytes of the process's memory. Returns how many could be read from the start (0: none). */
 size_t rec_proc_read(int memory, uint64_t address, void *to, size_t size);
 
-/* /proc/PID/mem for reading, or -1. */
-int rec_proc_memory(pid_t pid);
-
 #endif

@@ -108,19 +108,6 @@ int rec_store_sorted(const struct rec_store *store, struct rec_stored **sorted, 
     return 0;
 }
 
-int rec_store_each_state(const struct rec_store *store, rec_store_fn *fn, void *ctx)
-{
-    struct rec_stored *list;
-    int rc = 0;
-
-    if (rec_log_list(&store->state, &list))
-        return ST_ENOMEM;
-    for (size_t i = 0; !rc && i < store->state.n; i++)
-        rc = fn(ctx, list[i].record);
-    free(list);
-    return rc;
-}
-
 uint64_t rec_store_events_dropped(const struct rec_store *store)
 {
     return store->events.dropped;

@@ -43,11 +43,6 @@ int rec_store_add(struct rec_store *store, const struct perf_event_header *recor
 int rec_store_sorted(const struct rec_store *store, struct rec_stored **sorted, size_t *n,
                      struct st_error *err);
 
-/* Calls fn for each record that holds state, in order of arrival; stops at the first non-zero result and
- * returns it. */
-typedef int rec_store_fn(void *ctx, const struct perf_event_header *record);
-int rec_store_each_state(const struct rec_store *store, rec_store_fn *fn, void *ctx);
-
 /* The time of the newest event or sample that was dropped for room; 0: none was. */
 uint64_t rec_store_events_dropped(const struct rec_store *store);
 uint64_t rec_store_samples_dropped(const struct rec_store *store);

@@ -4,6 +4,7 @@
 #include "recorder/perf_event.h"
 #include "recorder/perf_record.h"
 #include "recorder/synth.h"
+#include "recorder/target_threads.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -145,35 +146,28 @@ static bool is_covered(const struct rec_sideband *sb, pid_t tid)
     return false;
 }
 
-/* Attaches to the threads of `pid` that are not covered yet. Returns how many there were; of a process that
- * has ended none. */
-static int attach_new_threads(struct rec_sideband *sb, pid_t pid, struct st_error *err)
-{
-    pid_t *tids = NULL;
-    int fresh = 0, n, rc = rec_sideband_drain(sb, err);
+struct walk {
+    struct rec_sideband *sb;
 
-    if (rc)
+    pid_t pid; /* whose threads were listed last */
+
+    unsigned rounds, drained; /* listings of it, and until which one the FORK records were read */
+};
+
+/* Of those that were born before this listing, the records tell who has inherited the events. */
+static int attach_new_thread(void *ctx, pid_t pid, pid_t tid, struct st_error *err)
+{
+    struct walk *w = ctx;
+    int rc = 0;
+
+    if (w->pid != pid || w->drained != w->rounds)
+        rc = rec_sideband_drain(w->sb, err);
+    w->pid = pid;
+    w->drained = w->rounds;
+    if (rc || is_covered(w->sb, tid))
         return rc;
-    n = st_target_threads(pid, &tids, err);
-    for (int i = 0; !rc && i < n; i++) {
-        if (is_covered(sb, tids[i]))
-            continue;
-        rc = attach(sb, tids[i], err);
-        fresh++;
-    }
-    free(tids);
-    return rc ? rc : n == ST_ENOMEM ? n : fresh;
-}
-
-/* A thread may be born between the listing and the attaching: list anew until nobody is new. */
-static int attach_process(struct rec_sideband *sb, pid_t pid, struct st_error *err)
-{
-    int rc;
-
-    do
-        rc = attach_new_threads(sb, pid, err);
-    while (rc > 0);
-    return rc;
+    rc = attach(w->sb, tid, err);
+    return rc ? rc : 1;
 }
 
 /* A thread that was born after its parent got the event, and listed before its FORK record was read, has
@@ -191,15 +185,13 @@ static int drop_doubles(struct rec_sideband *sb, struct st_error *err)
 static int attach_target(struct rec_sideband *sb, struct st_error *err)
 {
     const struct st_target *target = sb->config.target;
-    int rc = 0;
+    struct walk walk = {.sb = sb};
+    int rc;
 
     if (target->kind == ST_TARGET_ALL)
         return attach(sb, -1, err);
     sb->attaching = true;
-    if (sb->config.command)
-        rc = attach_process(sb, sb->config.command, err);
-    for (size_t i = 0; !rc && i < target->npids; i++)
-        rc = attach_process(sb, target->pids[i], err);
+    rc = rec_each_thread(target, sb->config.command, attach_new_thread, &walk, &walk.rounds, err);
     if (!rc)
         rc = drop_doubles(sb, err);
     sb->attaching = false;

@@ -50,5 +50,6 @@ void rec_signals_restore(void)
     if (!opened)
         return;
     sigaction(SIGPIPE, &pipe_before, NULL);
+    signal(SIGXFSZ, SIG_DFL); /* main() ignores it */
     sigprocmask(SIG_SETMASK, &mask_before, NULL);
 }

@@ -109,7 +109,18 @@ static int write_info(struct snap *s, const uint64_t priv[PD_PT_PRIV_MAX], struc
     return rc ? rc : pd_writer_record(s->w, &info->header, err);
 }
 
-static int write_rings(struct snap *s, struct st_error *err)
+/* The processor's time stamp counter at a time of the perf clock, as perf converts it (perf_time_to_tsc() in
+ * tools/perf/util/tsc.c); the time itself where no conversion is known. */
+static uint64_t tsc_at(const uint64_t priv[PD_PT_PRIV_MAX], uint64_t time)
+{
+    uint64_t mult = priv[PD_PT_TIME_MULT], shift = priv[PD_PT_TIME_SHIFT];
+    uint64_t since = time - priv[PD_PT_TIME_ZERO];
+
+    return mult && shift < 64 ? (uint64_t)(((unsigned __int128)since << shift) / mult) : time;
+}
+
+/* Trace holds the lower 56 bits of the counter: decoders take the rest from `reference`. */
+static int write_rings(struct snap *s, const uint64_t priv[PD_PT_PRIV_MAX], struct st_error *err)
 {
     const struct rec_capture *c = s->in->capture;
     int rc = 0;
@@ -118,7 +129,7 @@ static int write_rings(struct snap *s, struct st_error *err)
         const struct rec_ring *r = &c->rings.at[i];
         struct pd_auxtrace head = {
             .offset = r->offset,
-            .reference = s->time + i,
+            .reference = tsc_at(priv, s->time) + i,
             .idx = r->idx,
             .tid = (uint32_t)r->tid,
             .cpu = (uint32_t)r->cpu,
@@ -202,7 +213,7 @@ static int write_all(struct snap *s, bool kernel, const struct rec_stored *list,
     if (!rc && records)
         rc = snap_write_kernel_map(s, err);
     if (!rc)
-        rc = records ? snap_write_records(s, err) : write_rings(s, err);
+        rc = records ? snap_write_records(s, err) : write_rings(s, priv, err);
     if (!rc)
         rc = snap_write_meta(s, err);
     if (!rc)
@@ -230,7 +241,10 @@ static uint64_t bytes_to_write(const struct rec_snapshot *in, const struct rec_s
 
 int rec_snapshot_write(const struct rec_snapshot *in, const char *path, struct st_error *err)
 {
-    struct snap s = {.in = in, .time = in->capture->how.done_time, .segments = snap_wants_segments(in)};
+    struct snap s = {.in = in,
+                     .time = in->capture->how.done_time,
+                     .segments = snap_wants_segments(in),
+                     .code = {.parent = -1, .fd = -1}};
     struct rec_stored *list = NULL;
     bool kernel = snap_wants_kernel(in);
     size_t n = 0;

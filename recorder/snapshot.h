@@ -10,6 +10,7 @@
 #include "recorder/kallsyms.h"
 #include "recorder/record_store.h"
 #include "recorder/sideband.h"
+#include "triggers/trigger.h"
 
 #include <stdint.h>
 
@@ -46,6 +47,8 @@ struct rec_snapshot {
     const char *trigger; /* NULL: not a trigger */
 
     const struct st_stall_record *fired; /* with trigger */
+
+    const struct trg_frames *frames; /* of `fired`, in its program's language; NULL: not known */
 
     const char *source_text; /* what the source says of itself */
 

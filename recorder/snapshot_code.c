@@ -5,6 +5,7 @@
 #include "recorder/perf_record.h"
 #include "recorder/proc_maps.h"
 #include "recorder/snapshot_impl.h"
+#include "triggers/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +91,7 @@ static int copy_vdso(struct copier *c, pid_t pid, struct st_error *err)
     int rc;
 
     c->pid = pid;
-    c->memory = rec_proc_memory(pid);
+    c->memory = trg_memory_open(pid);
     if (c->memory < 0)
         return 0; /* it ended */
     rc = rec_proc_maps(pid, look_at, c, err);

@@ -64,10 +64,10 @@ static struct rec_code_change change_of(const struct perf_event_header *record)
 
 int snap_write_kernel(struct snap *s, const struct rec_stored *list, size_t n, struct st_error *err)
 {
-    const char *dir = pd_writer_kcore_dir(s->w, err);
+    int dir = pd_writer_kcore_dir(s->w, err);
     ST_VEC(struct rec_code_change) changes = {0};
     struct rec_kernel_text text;
-    int rc = dir ? rec_kernel_text(&text, err) : ST_EFAIL;
+    int rc = dir < 0 ? dir : rec_kernel_text(&text, err);
 
     if (!rc)
         rc = write_map(s, &text, err);

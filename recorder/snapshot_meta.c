@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
-    MOST = 48 * 1024 /* bytes of strings in one record */
+    MOST = 48 * 1024, /* bytes of strings in one record */
+    MOST_PROGRAMS = 16
 };
 
 /* Strings that wait for their record. A failure sticks until snap_write_meta looks. */
@@ -83,6 +85,45 @@ static void put_target(struct pairs *p, const struct st_target *t)
     }
 }
 
+/* The command line of a process as it is now (its title, where it sets one), and its program. */
+static void put_program(struct pairs *p, pid_t pid)
+{
+    char path[64], text[512], exe[512];
+    size_t n;
+    ssize_t length;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+    f = fopen(path, "re");
+    n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+    if (f)
+        fclose(f);
+    while (n && !text[n - 1])
+        n--;
+    for (size_t i = 0; i < n; i++)
+        if (!text[i])
+            text[i] = ' ';
+    text[n] = '\0';
+    if (n)
+        put(p, "command.%d=%s", pid, text);
+    snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+    length = readlink(path, exe, sizeof(exe) - 1);
+    if (length > 0)
+        put(p, "exe.%d=%.*s", pid, (int)length, exe);
+}
+
+/* Of the process that stalled, and of those that were named. */
+static void put_programs(struct pairs *p, const struct rec_snapshot *in)
+{
+    pid_t stalled = in->trigger ? (pid_t)in->fired->pid : 0;
+
+    if (stalled)
+        put_program(p, stalled);
+    for (size_t i = 0; i < in->target->npids && i < MOST_PROGRAMS; i++)
+        if (in->target->pids[i] != stalled)
+            put_program(p, in->target->pids[i]);
+}
+
 static void put_trigger(struct pairs *p, const struct rec_snapshot *in)
 {
     put(p, "reason=%s", in->reason);
@@ -93,6 +134,17 @@ static void put_trigger(struct pairs *p, const struct rec_snapshot *in)
     put(p, "trigger=%s", in->trigger);
     put(p, "trigger_index=%u", in->fired->trigger);
     put(p, "trigger_seq=%" PRIu64, (uint64_t)in->fired->seq);
+}
+
+static void put_frames(struct pairs *p, const struct trg_frames *frames)
+{
+    if (!frames || !(frames->n + frames->waker_n))
+        return;
+    put(p, "runtime=%s", frames->runtime);
+    for (size_t i = 0; i < frames->n; i++)
+        put(p, "frame.%zu=%s", i, frames->text[i]);
+    for (size_t i = 0; i < frames->waker_n; i++)
+        put(p, "waker_frame.%zu=%s", i, frames->waker_text[i]);
 }
 
 static void put_capture(struct pairs *p, const struct rec_capture *c)
@@ -113,9 +165,8 @@ static void put_capture(struct pairs *p, const struct rec_capture *c)
         }
         put(p,
             "ring.%u=tid=%d cpu=%d since=%" PRIu64 " offset=%" PRIu64
-            " size=%zu truncated=%d in_kernel=%d stopped=%" PRIu64,
-            r->idx, r->tid, r->cpu, r->first_time, r->offset, r->size[0], r->perf_truncated, r->in_kernel,
-            r->stopped);
+            " size=%zu in_kernel=%d stopped=%" PRIu64,
+            r->idx, r->tid, r->cpu, r->first_time, r->offset, r->size[0], r->in_kernel, r->stopped);
     }
 }
 
@@ -190,6 +241,12 @@ static void put_unseen_cpus(struct pairs *p, const struct rec_snapshot *in)
         put(p, "unmarked_cpus=%s", cpus);
 }
 
+static void put_unnamed(struct pairs *p, const struct rec_code_files *code)
+{
+    for (size_t i = 0; i < code->unnamed.n; i++)
+        put(p, "unnamed.%d=%s", code->unnamed.at[i].pid, code->unnamed.at[i].why);
+}
+
 int snap_write_meta(struct snap *s, struct st_error *err)
 {
     static const struct st_meta_record room;
@@ -201,14 +258,17 @@ int snap_write_meta(struct snap *s, struct st_error *err)
     p.text.n = sizeof(room);
     put(&p, "version=%s", ST_VERSION);
     put_trigger(&p, in);
+    put_frames(&p, in->frames);
     put(&p, "source=%s", in->ops->name);
     put(&p, "source_text=%s", in->source_text);
     put_target(&p, in->target);
+    put_programs(&p, in);
     put(&p, "armed=%" PRIu64, in->armed);
     put_capture(&p, in->capture);
     put_pauses(&p, in);
     put_unseen_cpus(&p, in);
     put_wakers(&p, in->capture);
+    put_unnamed(&p, &s->code);
     if (rec_store_events_dropped(in->store))
         put(&p, "switches_since=%" PRIu64, rec_store_events_dropped(in->store));
     if (rec_store_samples_dropped(in->store))

@@ -47,7 +47,7 @@ static int take_record(struct names *names, const struct perf_event_header *reco
         return 0;
     rc = take_frames(names, stall->kstack, stall->kstack_n);
     if (!rc)
-        rc = take_frames(names, stall->wstack, stall->wstack_n);
+        rc = take_frames(names, stall->wstack, st_stall_waker_kernel(stall));
     return rc ? rc : take_frames(names, &stall->timer_func, 1);
 }
 

@@ -2,8 +2,9 @@
  * tables as they lay in memory, in the segments beside the code; the side-band tells of code alone. */
 #include "recorder/snapshot_impl.h"
 
+#include "base/infile.h"
+
 #include <elf.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -20,7 +21,7 @@ static size_t read_headers(const char *path, Elf64_Phdr headers[MOST_SEGMENTS])
 {
     Elf64_Ehdr head;
     size_t n = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = st_infile_open(path, ST_INFILE_FILE);
 
     if (fd < 0)
         return 0;

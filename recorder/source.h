@@ -72,8 +72,6 @@ struct rec_ring {
 
     bool marks; /* only with records: of a CPU, it holds no samples of what ran there, but wake-ups */
 
-    bool perf_truncated; /* bytes were lost within (PERF_AUX_FLAG_TRUNCATED) */
-
     bool in_kernel; /* stopped by the kernel before user space woke */
 
     uint64_t stopped; /* perf clock ns: when user space had stopped it; 0: not known */
@@ -116,6 +114,10 @@ struct rec_source_ops {
     const char *name; /* "step" */
 
     const char *summary; /* one line for help and doctor */
+
+    /* What recording does to the times that a trigger measures, a sentence for the person who armed one;
+     * NULL: next to nothing. */
+    const char *distorts;
 
     /* Whether this machine and user can: 0, or ST_ECANNOT with the reason and what to do. Touches nothing. */
     int (*probe)(const struct rec_source_config *config, struct st_error *err);

@@ -69,3 +69,10 @@ const char *rec_source_instead(const char *name, const struct rec_source_ops *op
                ? " (no Intel PT here, so calls are approximate: `stalltrap doctor`)"
                : "";
 }
+
+void rec_source_complete(struct st_completion *c)
+{
+    st_complete_word(c, "auto", NULL);
+    for (size_t i = 0; rec_sources[i]; i++)
+        st_complete_word(c, rec_sources[i]->name, NULL);
+}

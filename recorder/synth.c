@@ -142,8 +142,8 @@ static pid_t parent_of(pid_t pid)
 static int synth_threads(const struct synth *s, struct st_error *err)
 {
     pid_t *tids = NULL;
-    int n = st_target_threads(s->pid, &tids, NULL);
-    int rc = 0;
+    int n = st_target_threads(s->pid, &tids, err);
+    int rc = n < 0 ? n : 0;
 
     for (int i = 0; !rc && i < n; i++) {
         if (tids[i] == s->pid)

@@ -8,33 +8,32 @@ static int take_process(pid_t pid, rec_take_thread_fn *fn, void *ctx, unsigned *
     bool fresh = true;
     int rc = 0;
 
-    for (*rounds = 0; rc >= 0 && fresh; ++*rounds) {
+    for (*rounds = 0; (rc == 0 || rc == 1) && fresh; ++*rounds) {
         pid_t *tids = NULL;
         int n = st_target_threads(pid, &tids, err);
 
         fresh = false;
-        for (int i = 0; rc >= 0 && i < n; i++) {
+        for (int i = 0; (rc == 0 || rc == 1) && i < n; i++) {
             rc = fn(ctx, pid, tids[i], err);
             fresh = fresh || rc == 1;
         }
         free(tids);
-        if (n == ST_ENOMEM)
+        if (n < 0)
             return n;
     }
-    return rc < 0 ? rc : 0;
+    return rc == 1 ? 0 : rc;
 }
 
-int rec_each_thread(const struct rec_source_config *config, rec_take_thread_fn *fn, void *ctx,
+int rec_each_thread(const struct st_target *t, pid_t command, rec_take_thread_fn *fn, void *ctx,
                     unsigned *rounds, struct st_error *err)
 {
-    const struct st_target *t = config->target;
     unsigned unasked;
     int rc = 0;
 
     if (!rounds)
         rounds = &unasked;
-    if (config->command)
-        rc = take_process(config->command, fn, ctx, rounds, err);
+    if (command)
+        rc = take_process(command, fn, ctx, rounds, err);
     for (size_t i = 0; !rc && i < t->npids; i++)
         rc = take_process(t->pids[i], fn, ctx, rounds, err);
     return rc;

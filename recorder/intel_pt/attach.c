@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "recorder/intel_pt/state.h"
 #include "recorder/perf_event.h"
+#include "recorder/target_threads.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -116,8 +117,9 @@ static bool has_events(const struct rec_source *s, pid_t pid, pid_t tid)
 /* The target at arming                                                */
 
 /* A thread, on each of the CPUs. 1: it is new, 0: it has events (or inherited them), PT_TOO_LARGE. */
-static int add_thread(struct rec_source *s, pid_t pid, pid_t tid, struct st_error *err)
+static int add_thread(void *ctx, pid_t pid, pid_t tid, struct st_error *err)
 {
+    struct rec_source *s = ctx;
     bool sibling = has_events(s, pid, -1);
 
     if (has_events(s, pid, tid))
@@ -138,30 +140,6 @@ static int add_thread(struct rec_source *s, pid_t pid, pid_t tid, struct st_erro
     return 1;
 }
 
-/* A thread may be born between the listing and the opening: list anew until nobody is new. */
-static int add_process(struct rec_source *s, pid_t pid, struct st_error *err)
-{
-    bool fresh = true;
-    int rc = 0;
-
-    while (fresh) {
-        pid_t *tids = NULL;
-        int n = st_target_threads(pid, &tids, err);
-
-        fresh = false;
-        for (int i = 0; rc >= 0 && rc != PT_TOO_LARGE && i < n; i++) {
-            rc = add_thread(s, pid, tids[i], err);
-            fresh = fresh || rc == 1;
-        }
-        free(tids);
-        if (n == ST_ENOMEM)
-            return n;
-        if (rc < 0 || rc == PT_TOO_LARGE)
-            return rc;
-    }
-    return 0;
-}
-
 static int add_cpus(struct rec_source *s, struct st_error *err)
 {
     for (size_t i = 0; i < s->cpus.n; i++) {
@@ -178,16 +156,9 @@ static int add_cpus(struct rec_source *s, struct st_error *err)
 
 static int add_target(struct rec_source *s, const struct rec_source_config *config, struct st_error *err)
 {
-    const struct st_target *t = config->target;
-    int rc = 0;
-
-    if (t->kind == ST_TARGET_ALL)
+    if (config->target->kind == ST_TARGET_ALL)
         return add_cpus(s, err);
-    if (config->command)
-        rc = add_process(s, config->command, err);
-    for (size_t i = 0; !rc && i < t->npids; i++)
-        rc = add_process(s, t->pids[i], err);
-    return rc;
+    return rec_each_thread(config->target, config->command, add_thread, s, NULL, err);
 }
 
 static bool halve(struct rec_source *s)

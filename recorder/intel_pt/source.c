@@ -107,6 +107,7 @@ static void pt_close(struct rec_source *s)
     st_vec_free(&s->rings);
     st_vec_free(&s->told);
     st_vec_free(&s->cpus);
+    rec_cpu_watch_close(&s->cpu_watch);
     rec_clock_close(&s->clock);
     free(s);
 }
@@ -143,6 +144,8 @@ static int pt_open(const struct rec_source_config *config, struct rec_source **s
         leave_out_kernel(s);
         rc = pt_attach(s, config, err);
     }
+    if (!rc && config->target->kind == ST_TARGET_ALL)
+        rc = rec_cpu_watch_open(&s->cpu_watch, &s->cpus, err);
     if (rc)
         pt_close(s);
     else
@@ -334,6 +337,8 @@ static void pt_unseen_cpus(struct rec_source *s, char *text, size_t size)
     text[0] = '\0';
     if (s->per_cpu)
         rec_cpus_changed(&s->cpus, text, size);
+    if (!*text)
+        rec_cpu_watch_dead(&s->cpu_watch, text, size);
 }
 
 const struct rec_source_ops rec_source_intel_pt = {

@@ -3,6 +3,7 @@
 #define ST_RECORDER_INTEL_PT_STATE_H
 
 #include "base/vec.h"
+#include "recorder/cpu_watch.h"
 #include "recorder/cpus.h"
 #include "recorder/intel_pt/pause.h"
 #include "recorder/intel_pt/pmu.h"
@@ -40,8 +41,6 @@ struct rec_source {
 
     bool running; /* started, and not frozen */
 
-    bool started;
-
     bool pausing; /* events can be paused from within the kernel */
 
     bool told_unrecorded; /* that threads have no ring */
@@ -51,6 +50,8 @@ struct rec_source {
     size_t ring_bytes; /* as it became */
 
     rec_cpu_list cpus; /* on which it records; -1 alone: whichever its threads run on */
+
+    struct rec_cpu_watch cpu_watch; /* only where the events are of CPUs, not of threads */
 
     ST_VEC(struct pt_ring) rings;
 

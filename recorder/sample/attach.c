@@ -112,7 +112,7 @@ static int add_target(struct rec_source *s, const struct rec_source_config *conf
 {
     if (config->target->kind == ST_TARGET_ALL)
         return add_cpus(s, err);
-    return rec_each_thread(config, take_thread, s, &s->rounds, err);
+    return rec_each_thread(config->target, config->command, take_thread, s, &s->rounds, err);
 }
 
 int smp_attach(struct rec_source *s, const struct rec_source_config *config, struct st_error *err)

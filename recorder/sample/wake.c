@@ -133,7 +133,7 @@ static int filter_target(struct rec_source *s, const struct rec_source_config *c
     if (config->target->kind == ST_TARGET_ALL)
         return 0;
     s->woken_from = last_number() + 1;
-    rc = rec_each_thread(config, take_tid, s, NULL, err);
+    rc = rec_each_thread(config->target, config->command, take_tid, s, NULL, err);
     if (rc)
         return rc;
     make_filter(s, filter, sizeof(filter));
@@ -205,15 +205,6 @@ int smp_wake_start(struct rec_source *s, struct st_error *err)
     return 0;
 }
 
-static uint64_t enabled_for(const struct smp_wake *wake)
-{
-    struct {
-        uint64_t value, enabled;
-    } now = {0};
-
-    return read(wake->fd, &now, sizeof(now)) == (ssize_t)sizeof(now) ? now.enabled : 0;
-}
-
 int smp_wake_alive(const struct rec_source *s, rec_cpu_list *cpus)
 {
     const struct timespec moment = {.tv_nsec = 1000 * 1000};
@@ -221,10 +212,10 @@ int smp_wake_alive(const struct rec_source *s, rec_cpu_list *cpus)
     int rc = st_vec_reserve(&before, s->wakes.n + 1);
 
     for (size_t i = 0; i < s->wakes.n && !rc; i++)
-        before.at[before.n++] = enabled_for(&s->wakes.at[i]);
+        before.at[before.n++] = rec_perf_enabled_for(s->wakes.at[i].fd);
     nanosleep(&moment, NULL);
     for (size_t i = 0; i < before.n && !rc; i++)
-        if (enabled_for(&s->wakes.at[i]) > before.at[i])
+        if (rec_perf_enabled_for(s->wakes.at[i].fd) > before.at[i])
             rc = st_vec_push(cpus, s->wake_rings.at[i].cpu);
     st_vec_free(&before);
     return rc;

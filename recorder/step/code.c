@@ -1,5 +1,6 @@
 /* The cache of decoded instructions. */
 #include "recorder/step/code.h"
+#include "base/infile.h"
 
 #include <Zydis/Zydis.h>
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 enum {
     PAGE = 4096,
     BYTES = ZYDIS_MAX_INSTRUCTION_LENGTH,
+    INT3 = 0xcc,
 };
 
 /* The instructions that begin in a page. In memory that the program may write (a JIT's), or that has no file,
@@ -67,6 +69,63 @@ static size_t fetch(const struct step_code *code, uint64_t ip, uint8_t bytes[BYT
     ssize_t n = pread(code->memory, bytes, BYTES, (off_t)ip);
 
     return n > 0 ? (size_t)n : 0;
+}
+
+/* Opens the file whose code is mapped, unchangeable, at ip. Negative where there is none. */
+static int open_mapped(pid_t tid, uint64_t ip, uint64_t *at)
+{
+    char line[512], path[96], perms[8] = "";
+    uint64_t from = 0, to = 0, offset = 0, inode = 0;
+    bool found = false;
+    FILE *maps;
+
+    snprintf(path, sizeof(path), "/proc/%d/maps", tid);
+    maps = fopen(path, "re");
+    if (!maps)
+        return -1;
+    while (!found && fgets(line, sizeof(line), maps))
+        found = sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %" SCNu64, &from, &to, perms,
+                       &offset, &inode) == 5 &&
+                ip >= from && ip < to;
+    fclose(maps);
+    if (!found || !inode || perms[1] == 'w')
+        return -1;
+    *at = offset + (ip - from);
+    snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, tid, from, to);
+    return st_infile_open(path, ST_INFILE_FILE);
+}
+
+/* A uprobe's breakpoint is no instruction of the program's: the kernel executes there what the file has. */
+static void see_through_probe(const struct step_code *code, uint64_t ip, uint8_t bytes[BYTES])
+{
+    uint64_t at;
+    int file = open_mapped(code->tid, ip, &at);
+    uint8_t first;
+
+    if (file < 0)
+        return;
+    if (pread(file, &first, 1, (off_t)at) == 1)
+        bytes[0] = first;
+    close(file);
+}
+
+static size_t fetch_insn(const struct step_code *code, uint64_t ip, uint8_t bytes[BYTES])
+{
+    size_t n = fetch(code, ip, bytes);
+
+    if (n && bytes[0] == INT3)
+        see_through_probe(code, ip, bytes);
+    return n;
+}
+
+bool step_code_probed(const struct step_code *code, uint64_t ip)
+{
+    uint8_t bytes[BYTES];
+
+    if (!fetch(code, ip, bytes) || bytes[0] != INT3)
+        return false;
+    see_through_probe(code, ip, bytes);
+    return bytes[0] != INT3;
 }
 
 /* ------------------------------------------------------------------ */
@@ -249,7 +308,7 @@ void step_code_forget(struct step_code *code, uint64_t from, uint64_t to)
 static void read_insn(const struct step_code *code, struct step_page *page, uint64_t ip, enum ptenc_mode mode)
 {
     uint8_t bytes[BYTES] = {0};
-    size_t n = fetch(code, ip, bytes);
+    size_t n = fetch_insn(code, ip, bytes);
 
     decode(&page->insn[ip % PAGE], bytes, n, mode);
     if (page->watched)
@@ -285,7 +344,7 @@ bool step_code_changed(struct step_code *code, uint64_t ip, enum ptenc_mode mode
     uint8_t bytes[BYTES];
     struct step_insn now;
 
-    decode(&now, bytes, fetch(code, ip, bytes), mode);
+    decode(&now, bytes, fetch_insn(code, ip, bytes), mode);
     if (now.kind == old.kind && now.length == old.length && now.displacement == old.displacement)
         return false;
     if (code->last)

@@ -30,6 +30,8 @@ enum step_kind {
     STEP_BAD,  /* cannot be read or decoded */
 };
 
+enum { STEP_SYSCALL_LENGTH = 2 }; /* SYSCALL, SYSENTER and INT 80h */
+
 struct step_insn {
     int32_t displacement; /* of direct branches; see STEP_IRET */
 
@@ -62,6 +64,10 @@ const struct step_insn *step_code_at(struct step_code *code, uint64_t ip, enum p
 /* Whether the bytes at ip have changed since they were decoded. They are then decoded anew at the next look.
  */
 bool step_code_changed(struct step_code *code, uint64_t ip, enum ptenc_mode mode);
+
+/* Whether the breakpoint of a uprobe is at ip. step_code_at() and step_code_changed() look through it: they
+ * have the program's own instruction. */
+bool step_code_probed(const struct step_code *code, uint64_t ip);
 
 /* The mapping of [from, to) changes: what was decoded there is forgotten. */
 void step_code_forget(struct step_code *code, uint64_t from, uint64_t to);

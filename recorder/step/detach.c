@@ -24,10 +24,11 @@ static void restore_flags(struct step_thread *t)
 }
 
 /* A system call that only our own waking it made fail goes on waiting, unless a signal would have ended it
- * too. */
+ * too. That is so whether or not the thread was ever stepped: an arm that fails while it is arming has woken
+ * it all the same. */
 static void restore_syscall(struct step_thread *t)
 {
-    if (t->recording && !step_signal_due(t->tid))
+    if (!step_signal_due(t->tid))
         step_remake(t, 0);
 }
 
@@ -44,7 +45,7 @@ static void detach(struct step_helper *h, struct step_thread *t, int sig)
 static bool is_own_trap(const struct step_thread *t, int code)
 {
     return t->recording && (code == TRAP_TRACE || code == TRAP_HWBKPT || code == SIGTRAP ||
-                            (code == TRAP_BRKPT && t->run == STEP_RUN_STEP));
+                            (code == TRAP_BRKPT && t->run == STEP_RUN_STEP) || step_is_probe_trap(t, code));
 }
 
 /* The last step was made: what it left in the program's memory is put right as on the way (walk.c, stop.c).

@@ -122,9 +122,11 @@ static void answer(struct step_helper *h, enum step_message_kind kind, const str
     step_message_send(h->sock, &m);
 }
 
+/* Threads that were never asked to stop are let go by our end alone, which does not wake them. */
 _Noreturn static void leave(struct step_helper *h)
 {
-    step_detach_all(h);
+    if (h->started)
+        step_detach_all(h);
     step_clock_close(&h->clock);
     _exit(0);
 }

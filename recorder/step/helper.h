@@ -199,6 +199,10 @@ void step_attach_start(struct step_helper *h);
 
 /* ---- stop.c ---- */
 
+/* Whether a SIGTRAP with that si_code is how the kernel tells of a step over the breakpoint of a uprobe
+ * (arch/x86/kernel/uprobes.c sends it by send_sig()). */
+bool step_is_probe_trap(const struct step_thread *t, int code);
+
 /* A thread changed its state (wait(2)): handles it and resumes the thread. */
 void step_on_wait(struct step_helper *h, pid_t tid, int status);
 

@@ -411,6 +411,8 @@ const struct rec_source_ops rec_source_step = {
     .name = "step",
     .summary =
         "every branch of a user process, by ptrace stepping, as Intel PT packets: works anywhere, slow",
+    .distorts = "--source step makes the target compute a thousand times slower or more: times that triggers "
+                "measure include that, and a wait may be for a thread that is being stepped",
     .probe = step_probe,
     .open = step_open,
     .start = step_start,

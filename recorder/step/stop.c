@@ -34,13 +34,16 @@ static bool read_ip(const struct step_thread *t, uint64_t *ip)
 /* The thread got a signal of its own at `ip`; the tracer decides whether it receives it. */
 static void on_signal(struct step_helper *h, struct step_thread *t, int sig, uint64_t ip)
 {
-    enum step_action action;
+    enum step_action action = step_signal_action(t->tid, sig);
 
     if (!t->recording) {
+        if (action == STEP_SIG_IGNORED)
+            step_remake(t, 0);
+        else
+            step_unmake(t);
         step_resume(h, t, sig);
         return;
     }
-    action = step_signal_action(t->tid, sig);
     if (sig == SIGTRAP && t->proc->sigtrap_ignored)
         action = STEP_SIG_IGNORED;
     if (action == STEP_SIG_IGNORED) {
@@ -70,6 +73,19 @@ static void enter_handler(struct step_thread *t)
     step_sigtrap_handler(t, regs.rsp);
 }
 
+bool step_is_probe_trap(const struct step_thread *t, int code)
+{
+    return code == SI_USER && t->recording && t->run == STEP_RUN_STEP && t->insn.kind != STEP_SYSCALL &&
+           step_code_probed(&t->proc->code, t->ip);
+}
+
+/* The trampoline by which a function with a uretprobe returns makes a system call of its own (uretprobe(2)),
+ * and the kernel gives nobody its code to read. */
+static bool is_unread_syscall(const struct step_thread *t, uint64_t ip)
+{
+    return t->insn.kind == STEP_BAD && ip == t->ip + STEP_SYSCALL_LENGTH;
+}
+
 /* SIGTRAP whose cause must be looked up. */
 static void on_rare_trap(struct step_helper *h, struct step_thread *t, uint64_t ip)
 {
@@ -79,6 +95,8 @@ static void on_rare_trap(struct step_helper *h, struct step_thread *t, uint64_t 
     if (ptrace(PTRACE_GETSIGINFO, t->tid, 0, &info))
         return;
     t->check = false;
+    if (step_is_probe_trap(t, info.si_code))
+        info.si_code = TRAP_TRACE;
     switch (info.si_code) {
     case SIGTRAP: /* the tracer's own notification (kernel/signal.c, signal_setup_done()) */
         enter_handler(t);
@@ -94,7 +112,7 @@ static void on_rare_trap(struct step_helper *h, struct step_thread *t, uint64_t 
         on_signal(h, t, SIGTRAP, ip);
         return;
     case TRAP_BRKPT: /* the end of a system call that was stepped over (arch/x86/kernel/ptrace.c) */
-        if (t->at_restart || t->insn.kind == STEP_SYSCALL) {
+        if (t->at_restart || t->insn.kind == STEP_SYSCALL || is_unread_syscall(t, ip)) {
             step_over_syscall(h, t);
             break;
         }
@@ -171,7 +189,7 @@ static void on_event_stop(struct step_helper *h, struct step_thread *t)
         step_take_position(t, &regs);
         step_thread_record(h, t);
     }
-    if (t->interrupted && t->recording && !t->at_restart)
+    if (t->interrupted && (!t->recording || !t->at_restart))
         step_remake(t, 0);
     t->interrupted = false;
     t->check = true;

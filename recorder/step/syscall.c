@@ -10,7 +10,6 @@ enum {
     RESTART_FIRST = 512, /* ERESTARTSYS */
     RESTART_LAST = 516,  /* ERESTART_RESTARTBLOCK */
 
-    SYSCALL_LENGTH = 2, /* SYSCALL, SYSENTER and INT 80h */
     USER32_CS = 0x23,
 };
 
@@ -36,7 +35,7 @@ void step_take_position(struct step_thread *t, const struct user_regs_struct *re
     t->mode = mode_of(regs);
     result = -result_of(t, regs);
     t->at_restart = number_of(t, regs) >= 0 && result >= RESTART_FIRST && result <= RESTART_LAST;
-    t->ip = t->at_restart ? regs->rip - SYSCALL_LENGTH : regs->rip;
+    t->ip = t->at_restart ? regs->rip - STEP_SYSCALL_LENGTH : regs->rip;
 }
 
 /* ------------------------------------------------------------------ */
@@ -150,7 +149,7 @@ void step_remake(struct step_thread *t, uint64_t now)
         regs.r10 = (uint32_t)rest_of((int32_t)t->arg[3], now - t->entered);
     }
     regs.rax = (uint64_t)t->remade;
-    regs.rip -= SYSCALL_LENGTH;
+    regs.rip -= STEP_SYSCALL_LENGTH;
     regs.orig_rax = (uint64_t)-1;
     step_set_regs(t, &regs);
     t->ip = regs.rip;
@@ -177,8 +176,13 @@ void step_unmake(struct step_thread *t)
     step_restore_timeout(t);
     if (!step_get_regs(t, &regs))
         return;
+    if (regs.rip != t->ip || number_of(t, &regs) >= 0 || result_of(t, &regs) != t->remade) {
+        /* One that is not stepped has gone on since. */
+        t->remade = -1;
+        return;
+    }
     regs.rax = (uint64_t)-EINTR;
-    regs.rip += SYSCALL_LENGTH;
+    regs.rip += STEP_SYSCALL_LENGTH;
     regs.orig_rax = (uint64_t)t->remade;
     step_set_regs(t, &regs);
     t->remade = -1;
@@ -231,8 +235,8 @@ void step_on_entry(struct step_helper *h, struct step_thread *t)
     if (!step_get_regs(t, &regs))
         return;
     /* SYSENTER's return address is not behind it. */
-    if (t->mode == PTENC_MODE_64 && regs.rip != t->ip + SYSCALL_LENGTH)
-        find_again(h, t, regs.rip - SYSCALL_LENGTH);
+    if (t->mode == PTENC_MODE_64 && regs.rip != t->ip + STEP_SYSCALL_LENGTH)
+        find_again(h, t, regs.rip - STEP_SYSCALL_LENGTH);
     leave_user(h, t);
     note_call(t, &regs);
     t->at_restart = false;

@@ -137,6 +137,7 @@ void step_thread_record(struct step_helper *h, struct step_thread *t)
         return;
     }
     t->recording = true;
+    t->remade = -1;
     ptenc_init(&t->enc, &t->slot->ring, &h->encoding);
     step_switches_open(&t->switches, t->tid);
     step_sigtrap_begin(t);

@@ -1,0 +1,152 @@
+/* What keeps a recording without an end from filling the disk, or falling ever further behind. */
+#include "base/log.h"
+#include "base/units.h"
+#include "recorder/arm.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <time.h>
+
+enum {
+    A_MINUTE = 60,   /* traps; so many may come at once */
+    LOOK_AGAIN = 250 /* ms, while there is no room */
+};
+
+static const uint64_t token_ns = 60ull * 1000000000 / A_MINUTE;
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Bytes free for us where the snapshots go. */
+static int disk_free(const struct arm *arm, uint64_t *bytes)
+{
+    const char *prefix = arm->options.prefix, *slash = strrchr(prefix, '/');
+    char folder[PATH_MAX];
+    struct statvfs fs;
+
+    snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - prefix) + 1 : 1, slash ? prefix : ".");
+    if (statvfs(folder, &fs))
+        return -1;
+    *bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+    return 0;
+}
+
+void arm_limits_set(struct arm *arm)
+{
+    const struct arm_options *o = &arm->options;
+    struct arm_limits *l = &arm->limits;
+    bool endless = o->triggers && !o->snapshots;
+    uint64_t bytes;
+
+    l->waiting = endless && !o->no_decode ? ARM_MOST_WAITING : 0;
+    l->rate = endless && !o->cooldown_given;
+    l->tokens = A_MINUTE;
+    l->refilled = now_ns();
+    l->keep_free = o->keep_free != UINT64_MAX ? o->keep_free : 0;
+    if (endless && o->keep_free == UINT64_MAX && !disk_free(arm, &bytes))
+        l->keep_free = bytes / 4 * 3;
+}
+
+void arm_limits_describe(const struct arm *arm, char *text, size_t size)
+{
+    const struct arm_limits *l = &arm->limits;
+    char amount[32], rate[48] = "", waiting[64] = "", disk[64] = "";
+
+    *text = '\0';
+    if (l->rate)
+        snprintf(rate, sizeof(rate), ", %d traps a minute", A_MINUTE);
+    if (l->waiting)
+        snprintf(waiting, sizeof(waiting), ", %u snapshots waiting to be decoded", l->waiting);
+    if (l->keep_free)
+        snprintf(disk, sizeof(disk), ", %s of the disk kept free",
+                 st_format_size(l->keep_free, amount, sizeof(amount)));
+    if (*rate || *waiting || *disk)
+        snprintf(text, size, "; limits: %s%s%s",
+                 (*rate      ? rate
+                  : *waiting ? waiting
+                             : disk) +
+                     2,
+                 *rate ? waiting : "", *rate || *waiting ? disk : "");
+}
+
+/* Whether there is room for one more snapshot. That there is none is said once, when it begins. */
+static bool has_room(struct arm *arm)
+{
+    struct arm_limits *l = &arm->limits;
+    uint64_t bytes;
+    char have[32], want[32];
+
+    if (l->keep_free && !disk_free(arm, &bytes) && bytes < l->keep_free) {
+        if (!l->told)
+            st_log_warn("nothing fires while only %s are free on the disk of '%s' (--keep-free %s)",
+                        st_format_size(bytes, have, sizeof(have)), arm->options.prefix,
+                        st_format_size(l->keep_free, want, sizeof(want)));
+        l->told = true;
+        return false;
+    }
+    if (l->waiting && rec_jobs_waiting(arm->jobs) >= l->waiting) {
+        if (!l->told)
+            st_log_warn("nothing fires while %u snapshots wait to be decoded", l->waiting);
+        l->told = true;
+        return false;
+    }
+    l->told = false;
+    return true;
+}
+
+/* ns until the next trap may come. */
+static uint64_t rate_wait(struct arm_limits *l)
+{
+    uint64_t now = now_ns(), more = (now - l->refilled) / token_ns;
+
+    if (!l->rate)
+        return 0;
+    l->tokens = l->tokens + more < A_MINUTE ? l->tokens + (unsigned)more : A_MINUTE;
+    l->refilled += more * token_ns;
+    return l->tokens ? 0 : l->refilled + token_ns - now;
+}
+
+static int hold(struct arm *arm, uint64_t ns, struct st_error *err)
+{
+    struct arm_limits *l = &arm->limits;
+    uint64_t wait = rate_wait(l);
+
+    l->holding = !has_room(arm);
+    wait = l->holding ? UINT64_MAX : wait > ns ? wait : ns;
+    l->until = wait > UINT64_MAX - now_ns() ? UINT64_MAX : now_ns() + wait;
+    if (trg_hold(arm->options.triggers, wait, err))
+        return err->code;
+    return l->holding ? rec_timer_set(l->timer.fd, LOOK_AGAIN * 1000000ull, 0, err) : 0;
+}
+
+bool arm_limits_hold(const struct arm *arm)
+{
+    return arm->limits.until == UINT64_MAX || now_ns() < arm->limits.until;
+}
+
+int arm_limits_next(struct arm *arm, bool trapped, struct st_error *err)
+{
+    if (trapped && arm->limits.tokens)
+        arm->limits.tokens--;
+    return hold(arm, arm->options.cooldown, err);
+}
+
+int arm_limits_start(struct arm *arm, struct st_error *err)
+{
+    return hold(arm, arm->options.warm_up, err);
+}
+
+int arm_on_limits(void *ctx, struct st_error *err)
+{
+    struct arm *arm = ctx;
+
+    rec_timer_clear(arm->limits.timer.fd);
+    /* A snapshot that is pending asks again when it is written. */
+    return arm->live && arm->limits.holding && arm->cause.reason == ARM_NONE ? hold(arm, 0, err) : 0;
+}
