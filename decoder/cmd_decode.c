@@ -1,6 +1,7 @@
 /* `stalltrap decode`: the command line. */
 #include "decoder/commands.h"
 #include "decoder/decode_job.h"
+#include "decoder/worker.h"
 
 #include "base/log.h"
 #include "base/nearest.h"
@@ -99,12 +100,28 @@ static int choose_output(struct decode_options *o, char *path, size_t size, stru
         rc = default_output(o->input ? o->input : o->raw.traces.at[0], path, size, err);
         o->output = path;
     }
-    return rc ? rc : check_output(o, err);
+    return rc;
 }
+
+static void complete_listing(struct st_completion *c)
+{
+    for (int i = 0; i < 4; i++)
+        st_complete_word(c, listings[i], NULL);
+}
+
+static void complete_snapshot(struct st_completion *c)
+{
+    if (!c->operand)
+        st_complete_files(".data");
+}
+
+static const struct st_completer completers[] = {
+    {"dump", complete_listing}, {NULL, complete_snapshot}, {NULL, NULL}};
 
 static const struct st_opt_usage usage = {
     "decode", "SNAPSHOT [-o TRACE.db] | --raw TRACE --image FILE@ADDRESS...",
-    "Makes a trace database of a snapshot, a perf.data with Intel PT or call chains, or raw Intel PT."};
+    "Makes a trace database of a snapshot, a perf.data with Intel PT or call chains, or raw Intel PT.",
+    completers};
 
 /* What raw input needs told: these go to decode_options.raw. */
 static const struct {
@@ -168,16 +185,16 @@ static void common_options(struct decode_options *o, struct st_option table[COMM
                                   .kind = ST_OPT_FLAG,
                                   .to = &o->bare,
                                   .help = "the tables alone, for your own SQL: view is slow on it"};
-    table[9] =
-        (struct st_option){.name = "memory",
-                           .arg = "SIZE",
-                           .kind = ST_OPT_SIZE,
-                           .to = &o->memory,
-                           .help = "for calls; the rest waits in a file beside TRACE.db (default 256M)"};
+    table[9] = (struct st_option){
+        .name = "memory",
+        .arg = "SIZE",
+        .kind = ST_OPT_SIZE,
+        .to = &o->memory,
+        .help = "to take at most, and 256M; a quarter is for calls (default: half of the machine's)"};
     table[10] = (struct st_option){.name = "inlined",
                                    .kind = ST_OPT_FLAG,
                                    .to = &o->inlined,
-                                   .help = "calls of functions put in line too, by DWARF: slower"};
+                                   .help = "calls of inlined functions too, by DWARF: slower"};
 }
 
 static int parse(struct decode_options *o, int argc, char **argv, struct st_error *err)
@@ -195,23 +212,59 @@ static int parse(struct decode_options *o, int argc, char **argv, struct st_erro
     return st_opt_parse(&usage, table, argc, argv, false, err);
 }
 
+/* The command line; 1: help was asked for. `path` is room for the output's name. */
+static int read_words(struct decode_options *o, int argc, char **argv, char path[PATH_MAX],
+                      struct st_error *err)
+{
+    int rc = parse(o, argc, argv, err);
+
+    if (rc == 0)
+        return 1;
+    if (rc > 0)
+        rc = check_words(o, argc, argv, rc, err);
+    return rc ? rc : choose_output(o, path, PATH_MAX, err);
+}
+
+static void free_options(struct decode_options *o)
+{
+    st_vec_free(&o->build_id_dirs);
+    dec_raw_free(&o->raw);
+}
+
 int st_cmd_decode(int argc, char **argv)
 {
     struct decode_options options = {0};
     struct st_error err = {0};
     char path[PATH_MAX];
-    int rc = parse(&options, argc, argv, &err);
+    int rc = read_words(&options, argc, argv, path, &err);
+    int status = 0;
 
-    if (rc > 0)
-        rc = check_words(&options, argc, argv, rc, &err);
-    else if (rc == 0)
-        goto out; /* help was asked for */
     if (!rc)
-        rc = choose_output(&options, path, sizeof(path), &err);
+        rc = check_output(&options, &err);
+    if (!rc)
+        status = dec_serve(&options, argv);
+    free_options(&options);
+    return rc < 0 ? st_log_error("decode", &err) : status;
+}
+
+int st_cmd_decode_worker(int argc, char **argv)
+{
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN); /* as long as the machine can be asked */
+    struct decode_options options = {0};
+    struct st_error err = {0};
+    char path[PATH_MAX];
+    int rc = dec_enter_sandbox(&err);
+
+    dec_ask_begin();
+    if (!rc)
+        rc = read_words(&options, argc, argv, path, &err);
+    if (!rc && !options.raw.threads)
+        options.raw.threads = cpus > 0 ? cpus : 1;
     if (!rc)
         rc = decode_run(&options, &err);
-out:
-    st_vec_free(&options.build_id_dirs);
-    dec_raw_free(&options.raw);
+    if (rc == ST_ENOMEM)
+        st_hint(&err, "--memory SIZE allows more than %llu MiB",
+                (unsigned long long)(dec_memory(&options) >> 20));
+    free_options(&options);
     return rc < 0 ? st_log_error("decode", &err) : 0;
 }

@@ -1,7 +1,11 @@
 /* Opening the DWARF of code files, and finding the unit of an address. */
 #include "decoder/debug_tables.h"
+#include "decoder/elf_int.h"
+
+#include "base/log.h"
 
 #include <dwarf.h>
+#include <endian.h>
 #include <gelf.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -52,11 +56,62 @@ static __attribute__((noreturn)) void give_up(void)
     _exit(1);
 }
 
+/* Compressed tables take so many times their bytes at most, and some for small ones: compilers' come to 10
+ * times. */
+enum { RATIO = 32, FREE = 16 << 20 };
+
+/* The bytes that a section takes when it is opened; 0: it is not compressed. */
+static uint64_t opened_size(Elf_Scn *section, const GElf_Shdr *header, const char *name)
+{
+    uint64_t size = 0;
+    GElf_Chdr packed;
+    Elf_Data *raw;
+
+    if (header->sh_flags & SHF_COMPRESSED)
+        return gelf_getchdr(section, &packed) ? packed.ch_size : 0;
+    if (strncmp(name, ".zdebug", 7) != 0)
+        return 0;
+    raw = elf_rawdata(section, NULL);
+    if (raw && raw->d_buf && raw->d_size >= 12 && !memcmp(raw->d_buf, "ZLIB", 4))
+        memcpy(&size, (const char *)raw->d_buf + 4, sizeof(size));
+    return be64toh(size);
+}
+
+/* libdw opens all compressed tables at once, whatever that takes. */
+bool debug_is_affordable(const struct dec_elf *elf, const char *path)
+{
+    uint64_t opened, left = FREE;
+    Elf_Scn *section = NULL;
+    GElf_Shdr header;
+    const char *name;
+
+    while ((section = elf_nextscn(elf->elf, section))) {
+        name = gelf_getshdr(section, &header) ? elf_section_name(elf, &header) : "";
+        opened = *name ? opened_size(section, &header, name) : 0;
+        if (!opened)
+            continue;
+        if (header.sh_size < UINT32_MAX)
+            left += RATIO * header.sh_size;
+        if (opened > left) {
+            st_log_warn("%s: its section %s takes %llu bytes of memory when it is opened, of %llu: too much. "
+                        "Its source "
+                        "lines and what was inlined are not known",
+                        path, name, (unsigned long long)opened, (unsigned long long)header.sh_size);
+            return false;
+        }
+        left -= opened;
+    }
+    return true;
+}
+
 /* A module that is not linked has its lines at addresses that only relocations tell: they are not looked for.
  */
-static bool take_dwarf(struct image_lines *lines)
+static bool take_dwarf(struct image_lines *lines, const char *path)
 {
     GElf_Ehdr header;
+
+    if (!debug_is_affordable(&lines->elf, path))
+        return false;
 
     if (!gelf_getehdr(lines->elf.elf, &header) || header.e_type == ET_REL)
         return false;
@@ -94,7 +149,7 @@ static bool open_debug(struct image_lines *lines, struct image_file *file, const
     text = dec_elf_text(elf);
     other = dec_elf_text(&lines->elf);
     lines->shift = text && other ? text - other : 0;
-    return take_dwarf(lines);
+    return take_dwarf(lines, file->pub.path);
 }
 
 /* The file's own tables, else those of the debug file that belongs to it. */
@@ -105,7 +160,7 @@ static void open_tables(struct image_lines *lines, struct image_file *file)
 
     if (file->fd >= 0)
         lines->open = dec_elf_open_fd(file->fd, &lines->elf) == 0;
-    if (!lines->open || take_dwarf(lines))
+    if (!lines->open || take_dwarf(lines, file->pub.path))
         return;
     st_vec_free(&lines->ranges);
     dwarf_end(lines->dwarf);
@@ -191,7 +246,8 @@ void debug_be_child(void)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setrlimit(RLIMIT_CORE, &none);
     for (int i = 1; i < NSIG; i++)
-        signal(i, SIG_DFL);
+        if (i != SIGSYS) /* that one tells which system call was denied */
+            signal(i, SIG_DFL);
     sigemptyset(&no_signal);
     sigprocmask(SIG_SETMASK, &no_signal, NULL);
 }

@@ -39,6 +39,10 @@ const struct unit_range *debug_unit_at(const struct image_lines *lines, uint64_t
 /* Whether the file may have tables, or a debug file: cheap, and fit for the decoder's own process. */
 bool debug_may_have(const struct image_file *file);
 
+/* Whether the compressed sections of a file take no more memory than such sections do: libdw opens all of
+ * them. Where not, a warning names the first one. */
+bool debug_is_affordable(const struct dec_elf *elf, const char *path);
+
 /* What the child does first: it ends with its parent, on any signal, and leaves nothing behind. */
 void debug_be_child(void);
 

@@ -10,6 +10,7 @@
 #include "decoder/relay.h"
 #include "decoder/sideband.h"
 #include "decoder/stats.h"
+#include "decoder/worker.h"
 #include "perfdata/reader.h"
 #include "tracedb/tracedb.h"
 
@@ -17,12 +18,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { MEMORY = 256 << 20, ENTRY = 16 /* bytes of memory for an entry of an index that is sorted */ };
+enum {
+    MEMORY = 256 << 20, /* for calls, and for sorting them */
+    SHARE = 4,          /* the part of what may be taken that is for either */
+    ENTRY = 16          /* bytes of memory for an entry of an index that is sorted */
+};
 
 struct job {
     const struct decode_options *options;
@@ -64,7 +68,7 @@ static uint64_t size_of(const char *path)
 {
     struct stat st;
 
-    return !stat(path, &st) && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+    return st_infile_stat(path, &st) ? 0 : (uint64_t)st.st_size;
 }
 
 static uint64_t trace_size(const struct job *j)
@@ -89,6 +93,18 @@ static bool recorded_here(const struct pd_reader *reader)
     return host && release && !uname(&here) && !strcmp(host, here.nodename) && !strcmp(release, here.release);
 }
 
+static void warn_of_no_calls(const struct job *j)
+{
+    const char *input = j->options->input;
+
+    if (j->sb->unchained)
+        st_log_warn("%s: its %" PRIu64
+                    " samples hold no call chains, so there are no calls: record with `perf record -g`",
+                    input, j->sb->unchained);
+    else
+        st_log_warn("%s: there is no Intel PT trace in it, and no sample, so there are no calls", input);
+}
+
 static int open_recording(struct job *j, struct st_error *err)
 {
     struct dec_images_options images = {.symfs = j->options->symfs,
@@ -108,8 +124,7 @@ static int open_recording(struct job *j, struct st_error *err)
         st_log_warn("%s: %" PRIu64 " record(s) of types that this version does not know were left out",
                     j->options->input, j->sb->skipped);
     if ((!j->sb->has_pt || !j->sb->rings.n) && !j->sb->samples.n)
-        st_log_warn("%s: there is no Intel PT trace in it, and no sample, so there are no calls",
-                    j->options->input);
+        warn_of_no_calls(j);
     return 0;
 }
 
@@ -206,16 +221,23 @@ static int list_packets(struct job *j, struct st_error *err)
     return rc;
 }
 
-static int list_branches(struct job *j, struct st_error *err)
+static int ask_spill(void)
+{
+    return dec_ask(DEC_ASK_SPILL);
+}
+
+static int list_by(struct job *j, struct st_spill *spill, struct st_error *err)
 {
     bool raw_time = !j->sb->pt.clock.known;
     struct decode_list *list;
-    int rc = decode_list_new(stdout, j->sb, raw_time, j->options->listing == DECODE_CALLS, &list, err);
+    int rc = decode_list_new(stdout, j->sb, raw_time, j->options->listing == DECODE_CALLS, spill, &list, err);
 
     if (rc)
         return rc;
     rc = decode_rings(j, decode_list_emit, list, err);
-    if (rc && ferror(stdout))
+    if (rc && decode_list_error(list)->code)
+        *err = *decode_list_error(list);
+    else if (rc && ferror(stdout))
         st_fail(err, ST_EFAIL, "cannot write the listing");
     else if (rc && !err->code)
         st_nomem(err, "the listing");
@@ -225,7 +247,21 @@ static int list_branches(struct job *j, struct st_error *err)
     return rc;
 }
 
-static int write_database(struct job *j, struct dec_model *model, struct st_error *err)
+static int list_branches(struct job *j, struct st_error *err)
+{
+    struct st_spill *spill;
+    int rc = st_spill_new("/var/tmp/listing", j->options->memory ? j->options->memory / SHARE : MEMORY,
+                          &spill, err);
+
+    if (rc)
+        return rc;
+    st_spill_by(spill, ask_spill);
+    rc = list_by(j, spill, err);
+    st_spill_free(spill);
+    return rc;
+}
+
+static int write_to(struct job *j, int fd, struct dec_model *model, struct st_error *err)
 {
     struct dec_provenance from = {.reader = j->reader,
                                   .snapshot = j->reader ? j->options->input : j->options->raw.traces.at[0],
@@ -233,14 +269,14 @@ static int write_database(struct job *j, struct dec_model *model, struct st_erro
                                   .seconds = seconds_since(&j->begun),
                                   .lines = !j->options->bare};
     struct tdb_writer *w;
-    int rc = tdb_writer_open(j->options->output, &w, err);
+    int rc = tdb_writer_open_fd(fd, j->options->output, &w, err);
 
     if (rc)
         return rc;
     tdb_writer_threads(w, dec_raw_threads(&j->options->raw));
     tdb_writer_bare(w, j->options->bare);
     if (j->options->memory)
-        tdb_writer_sorts(w, j->options->memory / ENTRY + 1);
+        tdb_writer_sorts(w, j->options->memory / SHARE / ENTRY + 1);
     show_progress(j, "writing", 0);
     rc = dec_model_write(model, w, &from, err);
     if (!rc)
@@ -249,12 +285,28 @@ static int write_database(struct job *j, struct dec_model *model, struct st_erro
     return rc;
 }
 
+static int write_database(struct job *j, struct dec_model *model, struct st_error *err)
+{
+    int fd = dec_ask(DEC_ASK_OUT);
+    int rc = fd < 0 ? st_fail_errno(err, ST_EFAIL, "cannot write '%s'", j->options->output)
+                    : write_to(j, fd, model, err);
+
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+/* What is said when the database has its name. */
 static void tell(const struct job *j, const struct dec_model *model)
 {
     struct dec_model_totals t = dec_model_totals(model);
     char calls[32], history[24], gaps[32];
-    FILE *to = j->options->stats ? stderr : stdout;
+    char *line = NULL;
+    size_t length;
+    FILE *to = open_memstream(&line, &length);
 
+    if (!to)
+        return;
     fprintf(to, "wrote %s (%s call%s", j->options->output, st_format_count(t.calls, calls, sizeof(calls)),
             t.calls == 1 ? "" : "s");
     if (t.last > t.first && j->sb->pt.clock.known)
@@ -263,9 +315,12 @@ static void tell(const struct job *j, const struct dec_model *model)
     if (t.gaps)
         fprintf(to, ", %s gap%s", st_format_count(t.gaps, gaps, sizeof(gaps)), t.gaps == 1 ? "" : "s");
     fprintf(to, ")\n");
+    if (!fclose(to))
+        dec_tell(line);
+    free(line);
 }
 
-/* Where calls of functions that were put in line are missing. */
+/* Where calls of functions that were inlined are missing. */
 static void tell_inlines(const struct job *j)
 {
     size_t n = j->inlines ? dec_inlines_without(j->inlines) : 0, length;
@@ -275,11 +330,11 @@ static void tell_inlines(const struct job *j)
     for (size_t i = 0; i < n && out; i++)
         fprintf(out, "%s%s", i ? ", " : "", dec_inlines_without_at(j->inlines, i)->name);
     if (out && !fclose(out))
-        st_log_warn("no DWARF: %s. What the compiler put in line there is part of the functions around it",
+        st_log_warn("no DWARF: %s. What the compiler inlined there is part of the functions around it",
                     names);
     free(names);
     if (j->inlines && dec_inlines_broke(j->inlines))
-        st_log_warn("reading DWARF broke off: the calls of some functions that were put in line are missing");
+        st_log_warn("reading DWARF broke off: the calls of some functions that were inlined are missing");
 }
 
 static int to_database_by(struct job *j, struct st_spill *spill, uint64_t *calls, struct st_error *err)
@@ -317,10 +372,12 @@ static int to_database_by(struct job *j, struct st_spill *spill, uint64_t *calls
 static int to_database(struct job *j, uint64_t *calls, struct st_error *err)
 {
     struct st_spill *spill;
-    int rc = st_spill_new(j->options->output, j->options->memory ? j->options->memory : MEMORY, &spill, err);
+    int rc = st_spill_new(j->options->output, j->options->memory ? j->options->memory / SHARE : MEMORY,
+                          &spill, err);
 
     if (rc)
         return rc;
+    st_spill_by(spill, ask_spill);
     rc = to_database_by(j, spill, calls, err);
     st_spill_free(spill);
     return rc;

@@ -10,15 +10,15 @@ enum decode_listing { DECODE_NO_LISTING, DECODE_BRANCHES, DECODE_CALLS, DECODE_P
 struct decode_options {
     const char *input; /* a perf.data; NULL: raw input */
 
-    const char *output; /* the database; NULL: none is written */
+    const char *output; /* the database, by the name it will have; NULL: none is written */
 
     bool replace; /* an output that is there */
 
     bool bare; /* the database's tables alone: no index of calls, no tiles, no source lines */
 
-    uint64_t memory; /* bytes for calls until they are written: beyond it they go to a file beside `output`;
-                        0: as many as are usual */
-    bool inlined;    /* functions that were put in line are calls too */
+    uint64_t memory; /* bytes that decoding may take (dec_memory); a part is for calls until they are written,
+                        beyond it they go to a file beside `output`. 0: as many as are usual */
+    bool inlined;    /* functions that were inlined are calls too */
 
     bool stats; /* to stdout */
 
@@ -31,7 +31,7 @@ struct decode_options {
     struct dec_raw raw;
 };
 
-/* ST_EFAIL, ST_EBADFILE, ST_EUSAGE, ST_ENOMEM; nothing is left of the output then. */
+/* In a worker (decoder/worker.h). ST_EFAIL, ST_EBADFILE, ST_EUSAGE, ST_ENOMEM. */
 int decode_run(const struct decode_options *options, struct st_error *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* Keeps the branches of several rings until all are there, then merges them by time. */
+/* Keeps the branches of several rings until all are there, then merges them by time: in memory, and beyond a
+ * budget in a file. */
 #include "decoder/decode_list.h"
 
 #include "base/vec.h"
@@ -7,21 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Events of one thread that stand together in a ring. */
-struct batch {
-    struct dec_stream_info info;
+/* An event as it waits. */
+struct waiting {
+    struct dec_event event;
 
-    size_t at, n;
+    int32_t pid, tid;
 
-    char *detail; /* of the gap that ends it; malloc'd */
+    uint32_t detail; /* 1 + the index of it; 0: none */
 };
 
-struct waiting {
-    ST_VEC(struct dec_event) events;
+struct ring {
+    struct st_spool waiting;
 
-    ST_VEC(struct batch) batches;
+    struct st_spool_reader reader;
 
-    size_t batch, event; /* next to list */
+    struct waiting next; /* to list */
+
+    bool has_next;
 };
 
 struct decode_list {
@@ -29,13 +32,17 @@ struct decode_list {
 
     const struct dec_sideband *sb;
 
-    struct waiting *rings;
+    struct ring *rings;
 
     size_t nrings;
 
     bool calls;
 
     ST_VEC(struct dec_event) kept; /* of one batch */
+
+    ST_VEC(char *) details; /* of gaps */
+
+    struct st_error error; /* why an event could not be kept */
 };
 
 static const struct dec_space *space_of(void *ctx, int32_t pid, int32_t tid, uint64_t time)
@@ -48,7 +55,7 @@ static const struct dec_space *space_of(void *ctx, int32_t pid, int32_t tid, uin
 }
 
 int decode_list_new(FILE *out, const struct dec_sideband *sb, bool raw_time, bool calls,
-                    struct decode_list **list, struct st_error *err)
+                    struct st_spill *spill, struct decode_list **list, struct st_error *err)
 {
     struct decode_list *l = calloc(1, sizeof(*l));
 
@@ -64,6 +71,8 @@ int decode_list_new(FILE *out, const struct dec_sideband *sb, bool raw_time, boo
         free(l);
         return st_nomem(err, "the listing");
     }
+    for (size_t i = 0; i < l->nrings; i++)
+        l->rings[i].waiting.spill = spill;
     *list = l;
     return 0;
 }
@@ -73,11 +82,13 @@ void decode_list_free(struct decode_list *l)
     if (!l)
         return;
     for (size_t i = 0; i < l->nrings; i++) {
-        for (size_t j = 0; j < l->rings[i].batches.n; j++)
-            free(l->rings[i].batches.at[j].detail);
-        st_vec_free(&l->rings[i].batches);
-        st_vec_free(&l->rings[i].events);
+        st_spool_close(&l->rings[i].reader);
+        st_spool_clear(&l->rings[i].waiting);
+        st_vec_free(&l->rings[i].waiting.chunks);
     }
+    for (size_t i = 0; i < l->details.n; i++)
+        free(l->details.at[i]);
+    st_vec_free(&l->details);
     st_vec_free(&l->kept);
     free(l->rings);
     free(l);
@@ -91,18 +102,40 @@ static bool wanted(const struct decode_list *l, const struct dec_event *e)
                          e->kind != DEC_PTWRITE);
 }
 
-static int keep(struct decode_list *l, const struct dec_stream_info *info, const struct dec_event *events,
-                size_t n, const char *detail)
+/* 1 + the index of a gap's text, which most gaps of a kind share with the one before; 0: no memory. */
+static uint32_t keep_detail(struct decode_list *l, const char *detail)
 {
-    struct waiting *w = &l->rings[info->ring];
-    struct batch batch = {.info = *info, .at = w->events.n, .n = n, .detail = detail ? strdup(detail) : NULL};
+    char *copy;
 
-    if ((detail && !batch.detail) || st_vec_reserve(&w->events, n) || st_vec_push(&w->batches, batch)) {
-        free(batch.detail);
-        return ST_ENOMEM;
+    if (l->details.n && !strcmp(l->details.at[l->details.n - 1], detail))
+        return (uint32_t)l->details.n;
+    copy = strdup(detail);
+    if (copy && !st_vec_push(&l->details, copy))
+        return (uint32_t)l->details.n;
+    free(copy);
+    return 0;
+}
+
+static int keep(struct decode_list *l, const struct dec_stream_info *info, const char *detail)
+{
+    struct st_spool *spool = &l->rings[info->ring].waiting;
+    uint32_t text = detail ? keep_detail(l, detail) : 0;
+
+    if (detail && !text)
+        return st_nomem(&l->error, "the listing");
+    for (size_t i = 0; i < l->kept.n; i++) {
+        struct waiting w = {.event = l->kept.at[i],
+                            .pid = info->pid,
+                            .tid = info->tid,
+                            .detail = i + 1 == l->kept.n ? text : 0};
+        struct st_spool_place place;
+        uint8_t *to = st_spool_room(spool, sizeof(w), &place, &l->error);
+
+        if (!to)
+            return l->error.code ? l->error.code : ST_ENOMEM;
+        memcpy(to, &w, sizeof(w));
+        st_spool_wrote(spool, sizeof(w));
     }
-    for (size_t i = 0; i < n; i++)
-        w->events.at[w->events.n++] = events[i];
     return 0;
 }
 
@@ -120,38 +153,69 @@ int decode_list_emit(void *ctx, const struct dec_stream_info *info, const struct
     if (!l->kept.n)
         return 0;
     if (l->nrings > 1)
-        return keep(l, info, l->kept.at, l->kept.n, detail);
+        return keep(l, info, detail);
     return dec_dump_branches(&l->dump, info, l->kept.at, l->kept.n, detail);
 }
 
-/* The ring whose next event is the earliest; of equal ones the first. NULL: nothing is left. */
-static struct waiting *earliest(struct decode_list *l)
+const struct st_error *decode_list_error(const struct decode_list *l)
 {
-    struct waiting *found = NULL;
+    return &l->error;
+}
+
+/* Reads the ring's next event, if there is one. */
+static int advance(struct ring *r, struct st_error *err)
+{
+    int rc = r->reader.at == r->reader.end ? st_spool_next(&r->reader, err) : 0;
+
+    r->has_next = !rc && r->reader.at != r->reader.end;
+    if (r->has_next) {
+        memcpy(&r->next, r->reader.at, sizeof(r->next));
+        r->reader.at += sizeof(r->next);
+    }
+    return rc;
+}
+
+static int begin(struct ring *r, struct st_error *err)
+{
+    int rc;
+
+    r->reader.spool = &r->waiting;
+    if (!r->waiting.chunks.n)
+        return 0;
+    rc = st_spool_seek(&r->reader, (struct st_spool_place){0}, err);
+    return rc ? rc : advance(r, err);
+}
+
+/* The ring whose next event is the earliest; of equal ones the first. NULL: nothing is left. */
+static struct ring *earliest(struct decode_list *l)
+{
+    struct ring *found = NULL;
 
     for (size_t i = 0; i < l->nrings; i++) {
-        struct waiting *w = &l->rings[i];
+        struct ring *r = &l->rings[i];
 
-        if (w->event < w->events.n &&
-            (!found || w->events.at[w->event].time < found->events.at[found->event].time))
-            found = w;
+        if (r->has_next && (!found || r->next.event.time < found->next.event.time))
+            found = r;
     }
     return found;
 }
 
 int decode_list_end(struct decode_list *l, struct st_error *err)
 {
-    struct waiting *w;
+    struct ring *r;
+    int rc = 0;
 
-    while ((w = earliest(l))) {
-        const struct batch *b = &w->batches.at[w->batch];
-        bool last = w->event + 1 == b->at + b->n;
+    for (size_t i = 0; i < l->nrings && !rc; i++)
+        rc = begin(&l->rings[i], err);
+    while (!rc && (r = earliest(l))) {
+        const struct waiting *w = &r->next;
+        const struct dec_stream_info info = {.pid = w->pid, .tid = w->tid, .ring = (uint32_t)(r - l->rings)};
 
-        dec_dump_branches(&l->dump, &b->info, &w->events.at[w->event], 1, last ? b->detail : NULL);
-        w->event++;
-        w->batch += last;
+        if (dec_dump_branches(&l->dump, &info, &w->event, 1, w->detail ? l->details.at[w->detail - 1] : NULL))
+            break;
+        rc = advance(r, err);
     }
-    if (fflush(l->dump.out) || ferror(l->dump.out))
+    if (!rc && (fflush(l->dump.out) || ferror(l->dump.out)))
         return st_fail_errno(err, ST_EFAIL, "cannot write the listing");
-    return 0;
+    return rc;
 }

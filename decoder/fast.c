@@ -10,7 +10,10 @@ enum {
     COUNT_EVERY = 1 << 28, /* bytes of trace: no edge is visited 2^32 times in them */
 };
 
-enum { AGAIN = 1 << 16 /* bytes: the crew is not asked sooner where it could not go on */ };
+enum {
+    AGAIN = 1 << 16, /* bytes: the crew is not asked sooner where it could not go on, */
+    PART = 4,        /* nor before that part of what it was in vain: all of it together is linear then */
+};
 
 int fast_new(struct fast **fast, struct fast_graph *graph, struct walk *w, struct st_error *err)
 {
@@ -43,6 +46,7 @@ void fast_free(struct fast *f)
         munmap(f->alone, FAST_NODES * sizeof(*f->alone));
     free(f->hits);
     st_vec_free(&f->trail);
+    st_vec_free(&f->ahead.headers);
     free(f);
 }
 
@@ -170,8 +174,8 @@ static void count_all(struct fast *f)
         fast_crew_count(f->crew, f->w->counts);
 }
 
-/* By all of the crew, where there is enough to do. */
-static void go_on_together(struct fast *f, const psb_list *psbs, size_t *at)
+/* By all of the crew, where there is enough to do. Returns the bytes that it walked in vain. */
+static size_t go_on_together(struct fast *f, const psb_list *psbs, size_t *at)
 {
     while (*at + 1 < psbs->n) {
         size_t end = *at, first = *at;
@@ -182,20 +186,20 @@ static void go_on_together(struct fast *f, const psb_list *psbs, size_t *at)
             f->w->out->idle &= !f->s.did;
         count_all(f);
         if (*at < end)
-            return;
+            return psbs->at[end] - psbs->at[*at];
     }
+    return 0;
 }
 
 /* Stretches from PSB *at on, as many as can be done. 0: to the end; WALK_LOST: *at is one for libipt's walk.
  */
 static int go_on(struct fast *f, const psb_list *psbs, size_t *at)
 {
-    size_t counted = psbs->at[*at], again = 0;
+    size_t counted = psbs->at[*at];
     for (; *at < psbs->n; ++*at) {
-        /* Not again at once where the crew just failed. */
-        if (f->crew && psbs->at[*at] >= again) {
-            go_on_together(f, psbs, at);
-            again = psbs->at[*at] + AGAIN;
+        if (f->crew && psbs->at[*at] >= f->crew_from) {
+            size_t vain = go_on_together(f, psbs, at) / PART;
+            f->crew_from = psbs->at[*at] + (vain > AGAIN ? vain : AGAIN);
         }
         const uint8_t *to = *at + 1 < psbs->n ? f->begin + psbs->at[*at + 1] : f->end;
         if (!fast_step(f, to))
@@ -246,6 +250,7 @@ static int go_slowly(struct fast *f, const psb_list *psbs, int rc, size_t *at)
     bool waits = false;
     for (;;) {
         size_t next = *at + 1, from = psbs->at[*at];
+        w->counts->slow++;
         w->until = next < psbs->n ? psbs->at[next] : UINT64_MAX - 1;
         rc = walk_run(w, rc);
         if (rc != WALK_PSB)
@@ -256,8 +261,11 @@ static int go_slowly(struct fast *f, const psb_list *psbs, int rc, size_t *at)
         waits = fup_waits(f, from, psbs->at[*at], waits);
         /* Where code and trace do not fit, bits from behind the PSB+ may have led to it. */
         bool ahead = w->times.offset > w->event_offset;
-        if (!waits && !ahead && take_over(f, psbs->at[*at]) && f->p == f->begin + w->event_offset + 2) {
-            walk_time(w, &w->event_time);
+        /* libipt could not be set to that PSB again if damage followed it. */
+        if (!waits && !ahead && take_over(f, psbs->at[*at]) && f->p == f->begin + w->event_offset + 2 &&
+            fast_ahead_is_whole(f)) {
+            if (w->enabled)
+                walk_time(w, &w->event_time);
             f->s.serial = w->serial;
             f->s.now = w->now;
             return WALK_PSB;
@@ -313,6 +321,8 @@ int fast_run(struct fast *f, const struct pt_run *run)
     int rc = find_psbs(run, &psbs) ? st_nomem(w->err, "the list of PSBs") : 0;
     f->begin = run->bytes;
     f->end = run->bytes + run->size;
+    f->ahead.headers.n = 0;
+    f->crew_from = 0;
     if (rc == 0)
         rc = turns(f, &psbs);
     if (f->counting)

@@ -64,6 +64,19 @@ struct fast_hit {
 
 enum { FAST_HITS = 1 << 14, FAST_BITS = 62 /* that may wait */ };
 
+/* What fast_cross() found ahead of it while tracing was off, for the PSB+ that it found there. */
+struct fast_ahead {
+    ST_VEC(const uint8_t *) headers; /* ends of the PSB+ on the way */
+
+    size_t next; /* of them */
+
+    bool whole;
+
+    const uint8_t *clock_from, *clock_to; /* the next TSC or TMA packet at or behind the first is the other */
+
+    bool clock_tsc;
+};
+
 /* A walk over stretches. */
 struct fast {
     struct walk *w;
@@ -97,6 +110,10 @@ struct fast {
     ST_VEC(uint32_t) trail; /* of the stretch, where events are wanted: fast_trail.c */
 
     size_t last_words; /* of the trail, that the last bit of a TNT packet gave */
+
+    struct fast_ahead ahead;
+
+    size_t crew_from; /* offset in the run: the crew is asked again */
 
     bool far_waits; /* the address of a far branch that switched the address space is still to come */
 
@@ -208,7 +225,13 @@ bool fast_behind_psb(struct fast *f, const uint8_t *psb);
 /* Stands behind a PSB+ of which nothing else is known. False: it cannot be read. */
 bool fast_begin(struct fast *f, const uint8_t *psb);
 
-/* Over the PSB+ at p, whose state must be that of the walk. */
+/* Whether there is nothing unusual from f->p, behind a PSB+, up to the first packet of a branch: libipt reads
+ * ahead so far, or less far, and tells nothing of that PSB+ where it fails. In time linear in the trace, for
+ * all PSB+ of a run together. */
+bool fast_ahead_is_whole(struct fast *f);
+
+/* Over the PSB+ at p, whose state must be that of the walk. In time linear in the trace, all of them
+ * together. */
 bool fast_cross(struct fast *f, const uint8_t *p);
 
 /* fast_trail.c: */

@@ -177,6 +177,7 @@ static void run_all(struct fast_crew *crew)
         struct fast *member = crew->members[i];
         member->begin = crew->lead->begin;
         member->end = crew->lead->end;
+        member->ahead.headers.n = 0;
         tasks[i] = (struct task){crew, member};
         if (pthread_create(&crew->threads[i], NULL, work, &tasks[i]))
             break;

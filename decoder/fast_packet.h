@@ -26,6 +26,7 @@ enum {
     EXTENDED_PSB = 0x82,
     EXTENDED_PSBEND = 0x23,
     EXTENDED_PIP = 0x43,
+    EXTENDED_VMCS = 0xc8,
     EXTENDED_OVF = 0xf3,
     EXTENDED_CBR = 0x03,
     EXTENDED_TMA = 0x73,
@@ -60,6 +61,7 @@ static inline size_t packet_extended_size(const uint8_t *p)
     case EXTENDED_CBR:
         return 4;
     case EXTENDED_TMA:
+    case EXTENDED_VMCS:
         return 7;
     default:
         return 0;

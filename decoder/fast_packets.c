@@ -412,6 +412,9 @@ static bool on_extended(struct fast *f, const uint8_t *p, size_t size)
         return on_tnt(f, p);
     case EXTENDED_PIP:
         return fast_flush(f) && on_paging(f);
+    case EXTENDED_VMCS: /* tells nothing of the flow */
+        f->s.times.fresh = false;
+        return true;
     case EXTENDED_TMA:
     case EXTENDED_CBR:
         return fast_time(f, p, size);

@@ -1,11 +1,13 @@
 /* One ring: configuration, runs, and the walk over each of them. */
 #include "decoder/flow.h"
 
+#include "base/log.h"
 #include "decoder/fast.h"
 #include "decoder/flow_pieces.h"
 #include "decoder/flow_walk.h"
 #include "perfdata/format.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,6 +92,7 @@ static int walk_bytes(struct walk *w, struct fast *fast, const struct pt_run *ru
     struct pt_config config;
     set_config(&config, &w->options->config, run);
     w->bdm64 = config.errata.bdm64;
+    w->bdm70 = config.errata.bdm70;
     w->query = pt_qry_alloc_decoder(&config);
     if (!w->query)
         return st_nomem(w->err, "libipt's decoder");
@@ -99,7 +102,7 @@ static int walk_bytes(struct walk *w, struct fast *fast, const struct pt_run *ru
     int rc = times_init(&w->times, &w->options->config, &config, w->err);
     if (rc == 0) {
         w->until = UINT64_MAX;
-        rc = fast && !config.errata.bdm64 ? fast_run(fast, run) : walk_run(w, WALK_SYNC);
+        rc = fast ? fast_run(fast, run) : walk_run(w, WALK_SYNC);
         times_free(&w->times);
     }
     pt_qry_free_decoder(w->query);
@@ -119,6 +122,26 @@ static int walk_runs(struct walk *w, struct fast *fast, const pt_runs *runs)
         rc = w->out->rc ? w->out->rc : walk_bytes(w, fast, &runs->at[i]);
     }
     return rc;
+}
+
+/* The fast walk. NULL: there is no room for its tables, of which little is used (vm.overcommit_memory 2, a
+ * limit of the address space); libipt's walk needs none. */
+static struct fast *new_fast(struct walk *w, struct fast_graph *graph, size_t bytes)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    const struct dec_flow_options *options = w->options;
+    struct fast *fast = NULL;
+    struct st_error ignored = {0};
+    if (fast_graph_new(graph, bytes, &ignored) || fast_new(&fast, graph, w, &ignored)) {
+        if (!atomic_flag_test_and_set(&told))
+            st_log_warn(
+                "the kernel grants too little address space for the fast decoder; decoding goes on more "
+                "slowly, with the same result (see vm.overcommit_memory, ulimit -v)");
+        return NULL;
+    }
+    if (options->threads > 1 && !options->emit)
+        fast_crew_new(&fast->crew, fast, options->threads, &ignored); /* else it walks alone */
+    return fast;
 }
 
 static int walk_all(const struct dec_flow_options *options, const pt_runs *runs,
@@ -145,11 +168,7 @@ static int walk_all(const struct dec_flow_options *options, const pt_runs *runs,
     for (size_t i = 0; i < runs->n; i++)
         bytes += runs->at[i].size;
     if (rc == 0 && !options->reference)
-        rc = fast_graph_new(&graph, bytes, err);
-    if (rc == 0 && !options->reference)
-        rc = fast_new(&fast, &graph, w, err);
-    if (rc == 0 && fast && options->threads > 1 && !options->emit)
-        rc = fast_crew_new(&fast->crew, fast, options->threads, err);
+        fast = new_fast(w, &graph, bytes);
     if (rc == 0)
         rc = walk_runs(w, fast, runs);
     fast_free(fast);

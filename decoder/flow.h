@@ -112,6 +112,8 @@ struct dec_flow_counts {
      * where only counts are wanted: time is followed there, but worked out only where it decides something.
      */
     uint64_t time_points, first_time, last_time;
+
+    uint64_t slow; /* stretches from PSB to PSB that the fast walk gave to libipt's */
 };
 
 struct dec_flow;

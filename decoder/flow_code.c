@@ -223,7 +223,8 @@ int code_at(struct code *code, const struct dec_space *space, uint64_t time,
 {
     uint64_t offset = mapping->pgoff + (address - mapping->start);
     struct slot *slot = slot_of(code, mapping->image, offset, mode);
-    if (slot->image && !mapping->patch && slot->run.bytes + slot->run.length <= mapping->end - address) {
+    if (slot->image && slot->run.bytes + slot->run.length <= mapping->end - address &&
+        !dec_space_patched(space, address, slot->run.bytes + LONGEST)) {
         *run = slot->run;
         return 0;
     }
@@ -231,7 +232,8 @@ int code_at(struct code *code, const struct dec_space *space, uint64_t time,
     if (!decode_run(code, &w, address, mode, run))
         return CODE_NO_BYTES;
     /* What reaches into the next mapping depends on that one too: it is not kept. */
-    if (slot->image || mapping->patch || run->bytes + LONGEST > mapping->end - address)
+    if (slot->image || run->bytes + LONGEST > mapping->end - address ||
+        dec_space_patched(space, address, run->bytes + LONGEST))
         return 0;
     *slot = (struct slot){.image = mapping->image, .offset = offset, .run = *run, .mode = (uint8_t)mode};
     if (++code->used * 2 > code->nslots)

@@ -94,7 +94,6 @@ static bool is_due(const struct walk *w)
     case ptev_disabled:
         return event->status_update;
     case ptev_paging:
-    case ptev_vmcs:
     case ptev_ptwrite:
         return !w->enabled;
     case ptev_async_disabled:
@@ -190,14 +189,26 @@ static void on_ptwrite(struct walk *w)
     out_event(w->out, DEC_PTWRITE, 0, ip, 0, w->event.variant.ptwrite.payload);
 }
 
+/* Whether something happens with the held event at its time: not with one that has no place, nor with the
+ * state that a PSB+ tells while tracing is off. */
+static bool happens(const struct walk *w)
+{
+    switch (w->event.type) {
+    case ptev_cbr:
+    case ptev_vmcs:
+    case ptev_async_vmcs:
+        return false;
+    default:
+        return w->enabled || !w->event.status_update;
+    }
+}
+
 /* Takes the held event. */
 static int on_event(struct walk *w)
 {
     w->held = false;
-    /* That one has no place, so nothing can be said to have happened at its time. */
-    if (w->event.type == ptev_cbr)
-        return 0;
-    walk_time(w, &w->event_time);
+    if (happens(w))
+        walk_time(w, &w->event_time);
     switch (w->event.type) {
     case ptev_enabled:
         return on_enabled(w);

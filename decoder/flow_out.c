@@ -224,18 +224,21 @@ void out_event(struct flow_out *out, enum dec_kind kind, uint16_t flags, uint64_
     event.flags |= from >> 63 ? DEC_KERNEL_FROM : 0;
     event.flags |= to >> 63 ? DEC_KERNEL_TO : 0;
     out->idle &= kind == DEC_ENABLE;
+    out->open = kind != DEC_DISABLE && (out->open || kind == DEC_ENABLE);
     append(out, &event);
 }
 
-void out_take_back(struct flow_out *out)
+bool out_take_back(struct flow_out *out)
 {
     if (out->n == 0 || out->events[out->n - 1].kind != DEC_ENABLE)
-        return;
+        return false;
     out->n--;
+    out->open = false;
     if (out->first > out->n) {
         out->first = out->n;
         out->off = true;
     }
+    return true;
 }
 
 bool out_gap(struct flow_out *out, enum dec_gap reason, const struct dec_image *image, const char *detail)
@@ -245,16 +248,18 @@ bool out_gap(struct flow_out *out, enum dec_gap reason, const struct dec_image *
     out->cycles_known = false;
     out->since_event = 0;
     out->cycles_left = 0;
-    if (out->idle && out->gap_key == key)
+    bool again = out->idle && out->gap_key == key;
+    if (again && (!out->open || out_take_back(out)))
         return false;
     if (out->n == OUT_ROOM - 1)
         out_flush(out, NULL);
-    out->counts->gaps++;
+    out->counts->gaps += !again;
     append(out, &event);
     out_flush(out, detail);
     out->idle = true;
+    out->open = false;
     out->gap_key = key;
-    return true;
+    return !again;
 }
 
 void out_who(struct flow_out *out, const struct dec_where *where)

@@ -54,6 +54,8 @@ struct flow_out {
 
     bool idle; /* nothing was decoded since the last gap, a DEC_ENABLE apart */
 
+    bool open; /* a DEC_ENABLE was told, and neither DEC_DISABLE nor DEC_GAP behind it */
+
     uint64_t gap_key; /* of that gap: reason and image */
 
     int rc; /* what emit returned, or ST_ENOMEM */
@@ -91,10 +93,13 @@ static inline void out_untold(struct flow_out *out)
 void out_event(struct flow_out *out, enum dec_kind kind, uint16_t flags, uint64_t from, uint64_t to,
                uint64_t arg);
 
-/* Takes back a DEC_ENABLE that was the last event, if it is still here: nothing could be decoded after it. */
-void out_take_back(struct flow_out *out);
+/* Takes back a DEC_ENABLE that was the last event, if it is still here: nothing could be decoded after it.
+ * Returns whether it was. */
+bool out_take_back(struct flow_out *out);
 
-/* A gap; image may be NULL. Returns whether it was new: not the same as the last with nothing decoded since.
+/* A gap; image may be NULL. Returns whether it was new: not the same as the last with nothing decoded since,
+ * a DEC_ENABLE apart, which is taken back; where it is no longer here, the gap is told once more, and not
+ * counted.
  */
 bool out_gap(struct flow_out *out, enum dec_gap reason, const struct dec_image *image, const char *detail);
 

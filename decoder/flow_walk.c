@@ -111,8 +111,7 @@ int walk_refused(struct walk *w, int status)
     }
 }
 
-/* There are no bytes at ip: says why. */
-static int no_code(struct walk *w)
+static int tell_no_code(struct walk *w)
 {
     const struct dec_mapping *mapping = w->mapping;
     unsigned long long ip = w->ip;
@@ -126,6 +125,29 @@ static int no_code(struct walk *w)
                         mapping->image->detail);
     return walk_gap(w, WALK_LOST, DEC_GAP_NO_IMAGE, mapping->image, "0x%llx lies behind the end of %s", ip,
                     mapping->image->path);
+}
+
+/* There are no bytes at ip: says why. */
+static int no_code(struct walk *w)
+{
+    int rc = tell_no_code(w);
+    const struct dec_image *image = w->where.space && w->mapping ? w->mapping->image : NULL;
+    int reason = image ? dec_image_gap(image) : 0;
+    w->missing = (struct walk_missing){.reason = reason ? (enum dec_gap)reason : DEC_GAP_NO_IMAGE,
+                                       .image = image,
+                                       .behind_psb = w->times.behind_psb};
+    return rc;
+}
+
+/* A return for which the trace has no address, and its call was not seen. */
+static int no_call(struct walk *w)
+{
+    const struct walk_missing *m = &w->missing;
+    if (!m->reason || m->behind_psb != w->times.behind_psb)
+        return walk_refused(w, -pte_retstack_empty);
+    return walk_gap(w, WALK_LOST, m->reason, m->image,
+                    "the return at 0x%llx leads to a call in code that is missing%s%s",
+                    (unsigned long long)w->ip, m->image ? ": " : "", m->image ? m->image->path : "");
 }
 
 /* The mapping that holds ip now, kept from one instruction to the next. */
@@ -261,7 +283,7 @@ static int decide_return(struct walk *w, struct walk_branch *b)
     if (!taken)
         return walk_refused(w, -pte_bad_retcomp);
     if (!pop(w, &b->to))
-        return walk_refused(w, -pte_retstack_empty);
+        return no_call(w);
     use_bit(w);
     return 0;
 }

@@ -48,7 +48,7 @@ struct walk {
 
     bool in_tx, aborted;
 
-    bool bdm64; /* the CPU has that erratum */
+    bool bdm64, bdm70; /* the CPU has that erratum */
 
     uint64_t leave; /* where the last DEC_DISABLE would have gone on; 0: unknown */
 
@@ -84,6 +84,14 @@ struct walk {
     enum dec_gap gap_first; /* to be reported once it is known whose trace it is and when; 0: none */
 
     const struct dec_mapping *mapping; /* of the last instruction */
+
+    struct walk_missing {
+        enum dec_gap reason; /* 0: none */
+
+        const struct dec_image *image; /* may be NULL */
+
+        uint64_t behind_psb; /* as in struct flow_times: the return stack begins anew at a PSB */
+    } missing;               /* code that could not be walked: returns may lead back to calls in it */
 
     struct code *code;
 

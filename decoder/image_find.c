@@ -1,6 +1,8 @@
 /* Where the file behind a mapping is: the path, the build-id folders, the vdso of this process. */
 #include "decoder/image_int.h"
 
+#include "base/infile.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +16,7 @@
 int image_open(const struct dec_images *images, const char *path)
 {
     int fd = images->options.open ? images->options.open(images->options.open_ctx, path)
-                                  : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+                                  : st_infile_open(path, ST_INFILE_FILE);
     struct stat status;
     if (fd < 0)
         return -1;
@@ -38,14 +40,25 @@ struct search {
     struct image_found *found;
 
     bool other; /* a file was there, but another one */
+
+    int error; /* why a file that may be there was not opened; 0: none of them */
 };
+
+/* Says nothing of whether the file is there. */
+static bool is_shortage(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO;
+}
 
 static enum verdict try_path(struct search *s, const char *path)
 {
     struct dec_elf elf;
     int fd = image_open(s->images, path);
-    if (fd < 0)
+    if (fd < 0) {
+        if (!s->error && is_shortage(errno))
+            s->error = errno;
         return NO_FILE;
+    }
     bool is_elf = dec_elf_open_fd(fd, &elf) == 0;
     size_t size = is_elf ? elf.build_id_size : 0;
     bool fits = s->want == 0 || (size == s->want && memcmp(elf.build_id, s->id->build_id, size) == 0);
@@ -166,6 +179,9 @@ static void explain(struct search *s, const char *path, bool deleted)
     else if (deleted)
         snprintf(found->detail, sizeof(found->detail), "%.300s was deleted or replaced while it was mapped",
                  path);
+    else if (s->error)
+        snprintf(found->detail, sizeof(found->detail), "%.300s could not be opened: %s", path,
+                 strerror(s->error));
     else if (s->want)
         snprintf(found->detail, sizeof(found->detail),
                  "%.300s is not there, nor is its build id %s in a build-id folder", path, hex);

@@ -74,7 +74,7 @@ struct smoother {
     ST_VEC(struct stretch) stretches; /* that are left to do */
 };
 
-/* The node on the way from `around` to the node that was put in line in that one; DEC_NO_INLINE: the node is
+/* The node on the way from `around` to the node that was inlined in that one; DEC_NO_INLINE: the node is
  * `around` itself. */
 static uint32_t child_on_way(const struct dec_inline_tree *tree, uint32_t node, uint32_t around)
 {

@@ -1,9 +1,9 @@
-/* Which functions that were put in line a run of instructions goes through.
+/* Which functions that were inlined a run of instructions goes through.
  *
- * A compiler mixes the instructions of what it put in line with those around them. Within a run (from where a
- * branch led to the next branch) each place that a function was put in line at counts once: from its first to
+ * A compiler mixes the instructions of what it inlined with those around them. Within a run (from where a
+ * branch led to the next branch) each place that a function was inlined at counts once: from its first to
  * its last instruction there, and what stands between is taken for its own, unless it is of another one that
- * was put in line beside it. Where two are mixed with each other, each has the piece with most of its
+ * was inlined beside it. Where two are mixed with each other, each has the piece with most of its
  * instructions; the piece that the run ends in always counts, as a call may end it, and the one that goes on
  * behind a call. */
 #ifndef ST_DECODER_INLINE_RUNS_H

@@ -23,7 +23,7 @@ struct known {
         uint64_t function;
     } key;
 
-    struct dec_inline_tree *tree; /* NULL: nothing is put in line in it */
+    struct dec_inline_tree *tree; /* NULL: nothing is inlined in it */
 
     UT_hash_handle hh;
 };
@@ -108,7 +108,7 @@ static void join(struct dec_inline_tree *tree, const uint64_t *ends, size_t n, c
     }
 }
 
-/* Those of nodes that are put in line in others lie upon these. */
+/* Those of nodes that are inlined in others lie upon these. */
 static bool take_spans(struct dec_inline_tree *tree, const struct dec_inline_span *spans, size_t n)
 {
     uint64_t *ends = calloc(2 * n + 1, sizeof(*ends));
@@ -200,7 +200,7 @@ int dec_inlines_open(struct dec_images *images, struct dec_inlines **inlines, st
     int ends[2];
 
     if (!in)
-        return st_nomem(err, "the functions that were put in line");
+        return st_nomem(err, "the functions that were inlined");
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) {
         free(in);
         return st_fail_errno(err, ST_EFAIL, "cannot start the process that reads DWARF");
@@ -225,9 +225,8 @@ static void end_child(struct dec_inlines *in)
 {
     if (in->fd < 0)
         return;
-    close(in->fd);
+    close(in->fd); /* with that it ends */
     in->fd = -1;
-    kill(in->child, SIGKILL);
     while (waitpid(in->child, NULL, 0) < 0 && errno == EINTR)
         ;
 }

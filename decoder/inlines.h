@@ -1,4 +1,4 @@
-/* Functions that the compiler put in line: which of them holds an address, from the DWARF of code files
+/* Functions that the compiler inlined: which of them holds an address, from the DWARF of code files
  * (decoder/debug_tables.h). A child process reads it, a function at a time as it is asked for. */
 #ifndef ST_DECODER_INLINES_H
 #define ST_DECODER_INLINES_H
@@ -7,9 +7,9 @@
 
 #define DEC_NO_INLINE UINT32_MAX
 
-/* A place where a function was put in line (DW_TAG_inlined_subroutine). */
+/* A place where a function was inlined (DW_TAG_inlined_subroutine). */
 struct dec_inline_node {
-    uint32_t parent; /* that it was put in line in; DEC_NO_INLINE: the function that has the code */
+    uint32_t parent; /* that it was inlined in; DEC_NO_INLINE: the function that has the code */
 
     uint32_t depth; /* 0: of the outermost */
 
@@ -30,7 +30,7 @@ struct dec_inline_span {
 
 struct dec_inline_run;
 
-/* All that was put in line in one function, its split-off parts included. */
+/* All that was inlined in one function, its split-off parts included. */
 struct dec_inline_tree {
     struct dec_inline_node *nodes; /* parents before their children */
 
@@ -55,7 +55,7 @@ int dec_inlines_open(struct dec_images *images, struct dec_inlines **inlines, st
 /* Ends the child. NULL is allowed. The trees are gone. */
 void dec_inlines_close(struct dec_inlines *inlines);
 
-/* What was put in line in the function that has the code at an address of an image. NULL: nothing, or nothing
+/* What was inlined in the function that has the code at an address of an image. NULL: nothing, or nothing
  * tells. Parts of one function have one tree. When the child ended (it has half a minute for an answer),
  * nothing tells any more. */
 struct dec_inline_tree *dec_inlines_tree(struct dec_inlines *inlines, struct dec_image *image,
@@ -93,7 +93,7 @@ struct dec_inline_question {
 struct dec_inline_answer {
     uint64_t function; /* which it is, of the image's; 0: none is there */
 
-    uint32_t nodes, spans, strings; /* of the last, bytes; none: nothing is put in line in it */
+    uint32_t nodes, spans, strings; /* of the last, bytes; none: nothing is inlined in it */
 
     uint32_t has_dwarf;
 };

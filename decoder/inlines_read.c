@@ -1,4 +1,4 @@
-/* The process that reads what was put in line where, through libdw. */
+/* The process that reads what was inlined where, through libdw. */
 #include "decoder/debug_tables.h"
 #include "decoder/inlines.h"
 
@@ -10,13 +10,14 @@
 #include <unistd.h>
 
 enum {
-    SECONDS = 30,        /* for an answer */
-    MOST_DIES = 1 << 20, /* looked at for an answer: damaged links may go round */
+    SECONDS = 30, /* for an answer */
     MOST_RANGES = 65536
 };
 
 struct function_range {
     uint64_t start, end;
+
+    uint64_t reach; /* the highest end up to and with this one */
 
     Dwarf_Off die;
 };
@@ -41,8 +42,19 @@ struct reader {
 
     ST_VEC(char) strings;
 
-    unsigned dies; /* looked at */
+    Dwarf_Off last; /* the DIE that was looked at last */
 };
+
+/* DIEs are looked at in the order in which they stand. Damaged links that lead back would go round. */
+static bool goes_on(struct reader *r, Dwarf_Die *die)
+{
+    Dwarf_Off offset = dwarf_dieoffset(die);
+
+    if (offset <= r->last)
+        return false;
+    r->last = offset;
+    return true;
+}
 
 static int by_start(const void *x, const void *y)
 {
@@ -58,7 +70,7 @@ static int add_function(struct unit *unit, Dwarf_Die *die)
     int n = 0;
 
     while (n++ < MOST_RANGES && (at = dwarf_ranges(die, at, &base, &start, &end)) > 0) {
-        struct function_range range = {start, end, dwarf_dieoffset(die)};
+        struct function_range range = {.start = start, .end = end, .die = dwarf_dieoffset(die)};
 
         if (start && start < end && st_vec_push(&unit->functions, range))
             return -1;
@@ -79,16 +91,28 @@ static int add_functions(struct reader *r, struct unit *unit, Dwarf_Die *around,
     Dwarf_Die die;
     int rc = dwarf_child(around, &die);
 
-    for (; rc == 0 && r->dies < MOST_DIES; rc = dwarf_siblingof(&die, &die)) {
+    for (; rc == 0 && goes_on(r, &die); rc = dwarf_siblingof(&die, &die)) {
         int tag = dwarf_tag(&die);
 
-        r->dies++;
         if (tag == DW_TAG_subprogram && add_function(unit, &die))
             return -1;
         if (holds_functions(tag) && depth < DEC_INLINE_DEPTH && add_functions(r, unit, &die, depth + 1))
             return -1;
     }
     return 0;
+}
+
+static void sort_functions(struct unit *unit)
+{
+    uint64_t reach = 0;
+
+    if (unit->functions.n)
+        qsort(unit->functions.at, unit->functions.n, sizeof(unit->functions.at[0]), by_start);
+    for (size_t i = 0; i < unit->functions.n; i++) {
+        if (unit->functions.at[i].end > reach)
+            reach = unit->functions.at[i].end;
+        unit->functions.at[i].reach = reach;
+    }
 }
 
 static struct unit *unit_of(struct reader *r, const struct image_lines *lines, Dwarf_Off die)
@@ -104,9 +128,9 @@ static struct unit *unit_of(struct reader *r, const struct image_lines *lines, D
         return NULL;
     unit->lines = lines;
     unit->die = die;
+    r->last = die;
     add_functions(r, unit, &at, 0);
-    if (unit->functions.n)
-        qsort(unit->functions.at, unit->functions.n, sizeof(unit->functions.at[0]), by_start);
+    sort_functions(unit);
     return unit;
 }
 
@@ -114,13 +138,23 @@ static struct unit *unit_of(struct reader *r, const struct image_lines *lines, D
  * not share code, but for damage) the one that begins last. */
 static Dwarf_Off function_at(const struct unit *unit, uint64_t address)
 {
-    for (size_t i = unit->functions.n; i-- > 0;)
-        if (unit->functions.at[i].start <= address && address < unit->functions.at[i].end)
+    size_t low = 0, high = unit->functions.n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (unit->functions.at[middle].start <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (size_t i = low; i-- > 0 && unit->functions.at[i].reach > address;)
+        if (address < unit->functions.at[i].end)
             return unit->functions.at[i].die;
     return 0;
 }
 
-/* Where in the strings; the last ones are looked at, as a function is often put in line several times. */
+/* Where in the strings; the last ones are looked at, as a function is often inlined several times. */
 static int add_string(struct reader *r, const char *text, uint32_t *at)
 {
     size_t n = strlen(text) + 1;
@@ -174,7 +208,7 @@ static int add_node(struct reader *r, Dwarf_Die *die, uint32_t parent, uint64_t 
     return st_vec_push(&r->nodes, node) ? -1 : add_spans(r, die, shift);
 }
 
-/* What was put in line below a DIE of a function. 0 or -1 (more than anybody writes, or no memory). */
+/* What was inlined below a DIE of a function. 0 or -1 (more than anybody writes, or no memory). */
 static int add_nodes(struct reader *r, Dwarf_Die *around, uint32_t parent, uint64_t shift, int depth)
 {
     Dwarf_Die die;
@@ -184,7 +218,7 @@ static int add_nodes(struct reader *r, Dwarf_Die *around, uint32_t parent, uint6
         int tag = dwarf_tag(&die);
         uint32_t within = parent;
 
-        if (r->dies++ == MOST_DIES || depth == DEC_INLINE_DEPTH - 1)
+        if (!goes_on(r, &die) || depth == DEC_INLINE_DEPTH - 1)
             return -1;
         if (tag == DW_TAG_inlined_subroutine) {
             within = (uint32_t)r->nodes.n;
@@ -223,6 +257,7 @@ static void find_answer(struct reader *r, const struct dec_inline_question *q, s
     range = debug_unit_at(lines, q->address - lines->shift);
     unit = range ? unit_of(r, lines, range->unit) : NULL;
     a->function = unit ? function_at(unit, q->address - lines->shift) : 0;
+    r->last = a->function;
     if (!a->function || !dwarf_offdie(lines->dwarf, a->function, &die) ||
         add_nodes(r, &die, DEC_NO_INLINE, lines->shift, 0))
         return;
@@ -256,7 +291,6 @@ static bool answer(struct reader *r, int fd, const struct dec_inline_question *q
     r->nodes.n = 0;
     r->spans.n = 0;
     r->strings.n = 0;
-    r->dies = 0;
     find_answer(r, q, &a);
     return give(fd, &a, sizeof(a)) && give(fd, r->nodes.at, a.nodes * sizeof(r->nodes.at[0])) &&
            give(fd, r->spans.at, a.spans * sizeof(r->spans.at[0])) && give(fd, r->strings.at, a.strings);

@@ -7,7 +7,6 @@
 #include <elfutils/libdw.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,7 +93,7 @@ static int number_of(Dwarf_Die *die, unsigned name)
     return (int)value;
 }
 
-/* From the innermost function that was put in line at the address outwards: each one's line, and where it is
+/* From the innermost function that was inlined at the address outwards: each one's line, and where it is
  * called. */
 static void tell_inlined(struct telling *t, Dwarf_Die *unit, uint64_t address, const char *file, int line)
 {
@@ -227,8 +226,6 @@ int dec_lines(const struct dec_line_query *queries, size_t n, dec_line_fn *fn, v
     } else {
         close(ends[0]);
     }
-    if (child > 0) /* nothing that it still does is of use */
-        kill(child, SIGKILL);
     while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
         ;
     return rc;

@@ -10,7 +10,7 @@ struct dec_line_query {
 
     uint64_t address; /* symbols.h says in which addresses */
 
-    bool inlined; /* the functions are wanted too whose code the compiler put in line there */
+    bool inlined; /* the functions are wanted too whose code the compiler inlined there */
 };
 
 /* The line that the code of a query's address was made from. The strings live for the call and may hold any
@@ -18,11 +18,11 @@ struct dec_line_query {
 struct dec_line {
     size_t query; /* its number */
 
-    /* 0: innermost. With `inlined` each function that was put in line is a level, and the one that stands
+    /* 0: innermost. With `inlined` each function that was inlined is a level, and the one that stands
      * around them the last: its line is that of the call. */
     int level;
 
-    const char *function; /* that was put in line; "": the one that has the code, or its name is not told */
+    const char *function; /* that was inlined; "": the one that has the code, or its name is not told */
 
     const char *file; /* as the compiler was told, behind its folder where it is relative */
 

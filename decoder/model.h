@@ -18,7 +18,7 @@ struct st_spill;
 int dec_model_new(struct dec_sideband *sb, struct st_spill *spill, struct dec_model **model,
                   struct st_error *err);
 
-/* Calls of functions that were put in line are calls too. Before anything is taken; `inlines` (NULL: they are
+/* Calls of functions that were inlined are calls too. Before anything is taken; `inlines` (NULL: they are
  * not) stays the caller's and must live longer. */
 void dec_model_set_inlines(struct dec_model *m, struct dec_inlines *inlines);
 

@@ -53,25 +53,72 @@ static int add_row(struct dec_model *m, const struct dec_gap_row *gap, struct mo
     return dec_gap_add(&m->gaps, &row, detail) ? st_nomem(&m->error, "the trace's gaps") : 0;
 }
 
+/* Turns of one CPU, in the order of their threads. */
+typedef ST_VEC(struct dec_turn) turn_list;
+
+static int by_thread(const void *a, const void *b)
+{
+    const struct dec_turn *x = a, *y = b;
+
+    if (x->thread != y->thread)
+        return x->thread->index < y->thread->index ? -1 : 1;
+    return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static size_t first_from(const struct dec_cpu *cpu, uint64_t time)
+{
+    size_t low = 0, high = cpu->turns.n;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+
+        if (cpu->turns.at[mid].start < time)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* What of the CPU's turns overlaps the gap, the thread's own apart. */
+static int find_hidden(const struct dec_model *m, const struct dec_gap_row *gap, turn_list *found)
+{
+    const struct dec_cpu *cpu = NULL;
+
+    for (size_t i = 0; i < m->sb->cpus.n && !cpu; i++)
+        if (m->sb->cpus.at[i].cpu == gap->cpu)
+            cpu = &m->sb->cpus.at[i];
+    for (size_t i = cpu ? first_from(cpu, gap->end) : 0; i-- > 0 && cpu->turns.at[i].reach > gap->start;) {
+        const struct dec_turn *turn = &cpu->turns.at[i];
+
+        if (turn->end > gap->start && turn->thread != gap->thread && st_vec_push(found, *turn))
+            return -1;
+    }
+    if (found->n)
+        qsort(found->at, found->n, sizeof(*found->at), by_thread);
+    return 0;
+}
+
 static int hide_others(struct dec_model *m, const struct dec_gap_row *gap, hidden_fn *hidden)
 {
+    turn_list found = {0};
     int rc = 0;
 
     if (gap->ring == DEC_NO_RING || m->sb->rings.at[gap->ring].cpu < 0 || gap->first ||
         gap->end <= gap->start)
         return 0;
-    for (size_t i = 0; i < m->nthreads; i++) {
-        struct model_thread *t = m->threads[i];
+    if (find_hidden(m, gap, &found))
+        rc = st_nomem(&m->error, "the trace's gaps");
+    for (size_t i = 0; i < found.n && !rc; i++) {
+        const struct dec_turn *turn = &found.at[i];
+        const struct dec_slice slice = {.start = turn->start, .end = turn->end, .cpu = gap->cpu};
+        size_t index = turn->thread->index;
+        struct model_thread *t = index < m->nthreads ? m->threads[index] : NULL;
 
-        if (!t || t->thread == gap->thread)
-            continue;
-        for (size_t j = 0; j < t->thread->slices.n && !rc; j++) {
-            const struct dec_slice *slice = &t->thread->slices.at[j];
-
-            if (slice->cpu == gap->cpu && slice->start < gap->end && slice->end > gap->start)
-                rc = hidden(m, gap, t, slice);
-        }
+        if (t)
+            rc = hidden(m, gap, t, &slice);
     }
+    st_vec_free(&found);
     return rc;
 }
 

@@ -208,11 +208,20 @@ const char *model_stall_kind(unsigned kind);
 /* "sleeping", "disk sleep" ...; buf needs 32 bytes. */
 const char *model_state(uint32_t state, char *buf, size_t size);
 
-/* "recvfrom"; "syscall 512" for a number nobody knows. */
-const char *model_syscall(int32_t number, char *buf, size_t size);
+/* The state that the thread was in meanwhile, where the kind measures it or the record has one of its last
+ * wait; NULL: not measured. buf as for model_state. */
+const char *model_measured_state(const struct st_stall_record *s, char *buf, size_t size);
 
-/* "thread 12 \"name\"", "softirq NET_RX" ...; "" where nobody woke it. */
-const char *model_waker(const struct st_stall_record *s, char *buf, size_t size);
+/* The system call that the whole stall was in, or that it is in now; -1: none, or not measured. Of a loop
+ * that came back (busy) the record has the longest of several. */
+int32_t model_in_syscall(const struct st_stall_record *s);
+
+/* "thread 12 \"name\""; "thread 12" where the name is not known, "". */
+const char *model_thread_text(uint32_t tid, const char *name, char *buf, size_t size);
+
+/* "thread 12 \"name\"", "softirq NET_RX" ...; "" where nobody woke it. `by_timer`: the waker's stack has a
+ * timer that was set for the thread's own wait. */
+const char *model_waker(const struct st_stall_record *s, bool by_timer, char *buf, size_t size);
 
 /* The one-line sentence. `timer` and `waker` "" where there is none; the stall lasted `duration` ns;
  * `going_on`: and longer. */

@@ -306,6 +306,26 @@ static int write_snapshot(struct dec_model *m, struct tdb_writer *w, struct st_e
     return rc;
 }
 
+/* Programs, as the recorder saw them: command.PID and exe.PID keep their names. */
+static int write_programs(struct dec_model *m, struct tdb_writer *w, struct st_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < m->sb->meta.n && !rc; i++) {
+        const struct dec_meta *meta = &m->sb->meta.at[i];
+        int pid, n = (int)(meta->value - meta->text) - 1;
+        char key[32];
+
+        if (n >= (int)sizeof(key) ||
+            (sscanf(meta->text, "command.%d=", &pid) != 1 && sscanf(meta->text, "exe.%d=", &pid) != 1))
+            continue;
+        snprintf(key, sizeof(key), "%.*s", n, meta->text);
+        if (dec_sideband_meta(m->sb, key) == meta->value) /* the first of its name */
+            rc = put_text(w, key, meta->value, err);
+    }
+    return rc;
+}
+
 /* The recorder's warnings, a line each. */
 static int write_warnings(struct dec_model *m, struct tdb_writer *w, struct st_error *err)
 {
@@ -324,7 +344,7 @@ static int write_warnings(struct dec_model *m, struct tdb_writer *w, struct st_e
     return rc;
 }
 
-/* Where calls of functions that were put in line are missing, though they were asked for. */
+/* Where calls of functions that were inlined are missing, though they were asked for. */
 static int write_inlines(struct dec_model *m, struct tdb_writer *w, struct st_error *err)
 {
     char *joined = NULL;
@@ -361,6 +381,8 @@ int model_write_meta(struct dec_model *m, struct tdb_writer *w, const struct dec
         rc = write_triggers(m, w, triggers, ntriggers, err);
     if (!rc)
         rc = write_snapshot(m, w, err);
+    if (!rc)
+        rc = write_programs(m, w, err);
     if (!rc)
         rc = write_warnings(m, w, err);
     if (!rc)

@@ -1,8 +1,8 @@
 /* Marks of what tracepoints told: in what state and system call a thread left its CPU, who woke it, and its
  * system calls. Layouts of the raw data: include/trace/events/sched.h, syscalls.h, and of their common part
  * struct trace_entry and enum trace_flag_type (include/linux/trace_events.h, kernel/trace/trace.h). */
+#include "base/syscalls.h"
 #include "decoder/model_impl.h"
-
 #include "decoder/space.h"
 
 #include <asm/perf_regs.h>
@@ -35,6 +35,10 @@ struct switch_raw {
     int32_t prev_pid, prev_prio;
 
     int64_t prev_state;
+
+    char next_comm[16];
+
+    int32_t next_pid, next_prio;
 };
 
 struct waking_raw {
@@ -148,7 +152,7 @@ static const char *in_syscall(const struct dec_model *m, const struct dec_point 
         name = syscall_in_chain(m, s, false);
     number = name && !sure && t ? number_in_code(at, s, t) : -1;
     if (number >= 0)
-        name = model_syscall(number, buf, sizeof(buf));
+        name = st_syscall_name(number, false, buf, sizeof(buf));
     if (name)
         snprintf(text, size, " in %s", name);
     return text;
@@ -211,11 +215,20 @@ static int keep(struct points *p, const struct dec_point *at, const struct dec_t
     return st_vec_push(&p->m->marks, mark) ? st_nomem(p->err, "the marks") : 0;
 }
 
+/* Who got the CPU of a thread that could have run on: ", CPU to thread 7 "x""; "" of one that waits. */
+static const char *next_of(const struct switch_raw *raw, char *text, size_t size)
+{
+    text[0] = '\0';
+    if (raw->next_pid && (raw->prev_state & PREEMPTED || !raw->prev_state))
+        snprintf(text, size, ", CPU to thread %d \"%.15s\"", raw->next_pid, raw->next_comm);
+    return text;
+}
+
 static int mark_switch(struct points *p, const struct dec_point *at, const struct pd_sample *s)
 {
     const struct dec_thread *t = dec_sideband_thread(p->m->sb, at->tid, at->cpu, at->time);
     struct switch_raw raw;
-    char buf[32], call[48], detail[96];
+    char buf[32], call[48], next[64], detail[128];
     const char *state;
 
     if (s->raw_size < sizeof(raw) || !at->tid || !t)
@@ -224,7 +237,8 @@ static int mark_switch(struct points *p, const struct dec_point *at, const struc
     state = raw.prev_state & PREEMPTED ? "preempted"
             : raw.prev_state & IDLE    ? "idle"
                                        : model_state((uint32_t)raw.prev_state, buf, sizeof(buf));
-    snprintf(detail, sizeof(detail), "%s%s", state, in_syscall(p->m, at, s, t, call, sizeof(call)));
+    snprintf(detail, sizeof(detail), "%s%s%s", state, in_syscall(p->m, at, s, t, call, sizeof(call)),
+             next_of(&raw, next, sizeof(next)));
     return keep(p, at, t, "offcpu", detail);
 }
 
@@ -292,7 +306,8 @@ static int mark_entry(struct points *p, const struct dec_point *at, const struct
     memcpy(&raw, s->raw, sizeof(raw));
     snprintf(detail, sizeof(detail),
              "%s(%#" PRIx64 ", %#" PRIx64 ", %#" PRIx64 ", %#" PRIx64 ", %#" PRIx64 ", %#" PRIx64 ")",
-             model_syscall((int32_t)raw.number, name, sizeof(name)), a[0], a[1], a[2], a[3], a[4], a[5]);
+             st_syscall_name((int32_t)raw.number, false, name, sizeof(name)), a[0], a[1], a[2], a[3], a[4],
+             a[5]);
     return keep(p, at, t, "syscall", detail);
 }
 
@@ -305,8 +320,8 @@ static int mark_exit(struct points *p, const struct dec_point *at, const struct 
     if (s->raw_size < sizeof(raw) || !t)
         return 0;
     memcpy(&raw, s->raw, sizeof(raw));
-    snprintf(detail, sizeof(detail), "%s = %" PRId64, model_syscall((int32_t)raw.number, name, sizeof(name)),
-             raw.result);
+    snprintf(detail, sizeof(detail), "%s = %" PRId64,
+             st_syscall_name((int32_t)raw.number, false, name, sizeof(name)), raw.result);
     return keep(p, at, t, "sysret", detail);
 }
 

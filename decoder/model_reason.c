@@ -2,9 +2,9 @@
  * (include/linux/interrupt.h). */
 #include "decoder/model_impl.h"
 
+#include "base/syscalls.h"
 #include "base/units.h"
 
-#include <seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,19 +64,38 @@ const char *model_state(uint32_t state, char *buf, size_t size)
     return buf;
 }
 
-const char *model_syscall(int32_t number, char *buf, size_t size)
+const char *model_measured_state(const struct st_stall_record *s, char *buf, size_t size)
 {
-    char *name = number >= 0 ? seccomp_syscall_resolve_num_arch(SCMP_ARCH_X86_64, number) : NULL;
+    bool measures = s->kind == ST_STALL_OFFCPU || s->kind == ST_STALL_RUNQ;
 
-    if (name)
-        snprintf(buf, size, "%s", name);
+    return measures || s->state & 0x7ff ? model_state(s->state, buf, size) : NULL;
+}
+
+static bool has_extra(const struct st_stall_record *s, const char *key)
+{
+    size_t n = strlen(key);
+
+    for (size_t at = 0; at < s->extra_n; at += strnlen(s->extra + at, s->extra_n - at) + 1)
+        if (s->extra_n - at > n && !strncmp(s->extra + at, key, n) && s->extra[at + n] == '=')
+            return true;
+    return false;
+}
+
+int32_t model_in_syscall(const struct st_stall_record *s)
+{
+    return s->kind == ST_STALL_BUSY && has_extra(s, "syscall_ns") ? -1 : s->syscall;
+}
+
+const char *model_thread_text(uint32_t tid, const char *name, char *buf, size_t size)
+{
+    if (name[0])
+        snprintf(buf, size, "thread %u \"%s\"", tid, name);
     else
-        snprintf(buf, size, "syscall %d", number);
-    free(name);
+        snprintf(buf, size, "thread %u", tid);
     return buf;
 }
 
-const char *model_waker(const struct st_stall_record *s, char *buf, size_t size)
+const char *model_waker(const struct st_stall_record *s, bool by_timer, char *buf, size_t size)
 {
     static const char *const softirqs[] = {"HI",       "TIMER",   "NET_TX", "NET_RX",  "BLOCK",
                                            "IRQ_POLL", "TASKLET", "SCHED",  "HRTIMER", "RCU"};
@@ -84,10 +103,12 @@ const char *model_waker(const struct st_stall_record *s, char *buf, size_t size)
     buf[0] = '\0';
     switch (s->waker_ctx) {
     case ST_WAKER_TASK:
-        snprintf(buf, size, "thread %u \"%s\"", s->waker_tid, s->waker_comm);
+        model_thread_text(s->waker_tid, s->waker_comm, buf, size);
         break;
     case ST_WAKER_SOFTIRQ:
-        if (s->waker_vec < sizeof(softirqs) / sizeof(softirqs[0]))
+        if (!st_stall_knows_vec(s))
+            snprintf(buf, size, "a softirq");
+        else if (s->waker_vec < sizeof(softirqs) / sizeof(softirqs[0]))
             snprintf(buf, size, "softirq %s", softirqs[s->waker_vec]);
         else
             snprintf(buf, size, "softirq %u", s->waker_vec);
@@ -96,7 +117,7 @@ const char *model_waker(const struct st_stall_record *s, char *buf, size_t size)
         if (s->waker_irq[0])
             snprintf(buf, size, "irq %u %s", s->waker_vec, s->waker_irq);
         else
-            snprintf(buf, size, "irq %u", s->waker_vec);
+            snprintf(buf, size, "%s", by_timer ? "its time-out" : "an interrupt");
         break;
     case ST_WAKER_NMI:
         snprintf(buf, size, "an NMI");
@@ -135,17 +156,18 @@ void model_reason(const struct st_stall_record *s, uint64_t duration, bool going
     snprintf(text, size, "thread %u \"%s\" %s", s->tid, s->comm, find_kind(s->kind)->verb);
     if (duration || going_on)
         append(text, size, " ", how_long);
-    if (s->syscall >= 0)
-        append(text, size, " in ", model_syscall(s->syscall, call, sizeof(call)));
+    if (model_in_syscall(s) >= 0)
+        append(text, size, " in ",
+               st_syscall_name(s->syscall, s->flags & ST_STALL_COMPAT, call, sizeof(call)));
     if (s->kind == ST_STALL_OFFCPU && !(s->state & 0x7ff) && s->next_tid) {
-        snprintf(next, sizeof(next), "thread %u \"%s\"", s->next_tid, s->next_comm);
-        append(text, size, ", preempted by ", next);
+        append(text, size, ", preempted by ",
+               model_thread_text(s->next_tid, s->next_comm, next, sizeof(next)));
     }
     append(text, size, ", woken by ", waker);
     append(text, size, " after timer ", timer);
     if (s->kind == ST_STALL_RUNQ && s->next_tid) {
-        snprintf(next, sizeof(next), "thread %u \"%s\"", s->next_tid, s->next_comm);
-        append(text, size, " while the CPU ran ", next);
+        append(text, size, " while the CPU ran ",
+               model_thread_text(s->next_tid, s->next_comm, next, sizeof(next)));
     }
     if (going_on)
         append(text, size, ", ", "still going on");

@@ -177,7 +177,7 @@ static int write_line(void *ctx, const struct dec_line *line)
                        6, l->err);
 }
 
-/* Of functions that were put in line. */
+/* Of functions that were inlined. */
 static int write_declarations(struct dec_model *m, struct tdb_writer *w, struct st_error *err)
 {
     int rc = 0;

@@ -22,6 +22,8 @@ struct work {
 
     size_t n;
 
+    const dec_measured_calls *measured;
+
     struct dec_unwind *unwind;
 
     dec_sample_frames frames;
@@ -197,6 +199,43 @@ static int take_unwound(struct work *w, const struct dec_sample_record *r, const
     return rc < 0 ? -1 : 0;
 }
 
+static bool begins_with(const char *text, const char *with)
+{
+    return !strncmp(text, with, strlen(with));
+}
+
+/* Whether the kernel was entered by a fault or an interrupt, or never left (a thread of its own). */
+static bool is_no_call(const char *name)
+{
+    return strstr(name, "exc_") || strstr(name, "error_entry") || strstr(name, "sysvec") ||
+           strstr(name, "interrupt") || strstr(name, "_irq") || begins_with(name, "irq") ||
+           begins_with(name, "ret_from_fork") || !strcmp(name, "kthread");
+}
+
+/* How many of a chain's frames are around the system call that it is in. The call's are those of the kernel
+ * and the innermost that are of the same module as the one which entered it: the C library's `read` and what
+ * it is made of. Where that is the whole chain, the one which entered. */
+static uint32_t outer_frames(const struct work *w, const struct dec_sample_frame *f, uint32_t n)
+{
+    const struct dec_symbols *symbols = w->m->symbols;
+    uint32_t users = 0, outer;
+    uint32_t module;
+
+    while (users < n && !f[users].kernel)
+        users++;
+    if (users == n)
+        return n;
+    if (is_no_call(dec_symbols_at(symbols, f[users].symbol)->name))
+        return users ? users : n;
+    if (users < 2)
+        return 0; /* the chain broke off, or all that is known of it is the kernel's */
+    module = dec_symbols_at(symbols, f[users - 1].symbol)->module;
+    for (outer = users - 1; outer; outer--)
+        if (dec_symbols_at(symbols, f[outer - 1].symbol)->module != module)
+            return outer;
+    return users - 1;
+}
+
 static int take_chain(struct work *w, const struct dec_sample_record *r)
 {
     struct dec_chain chain = {.time = r->time, .first = (uint32_t)w->frames.n, .off = r->at_switch};
@@ -209,6 +248,7 @@ static int take_chain(struct work *w, const struct dec_sample_record *r)
         return st_nomem(w->err, "the call chains");
     chain.n = (uint32_t)(w->frames.n - chain.first);
     reverse(w->frames.at + chain.first, chain.n);
+    chain.outer = outer_frames(w, w->frames.at + chain.first, chain.n);
     return st_vec_push(&w->chains, chain) ? st_nomem(w->err, "the call chains") : 0;
 }
 
@@ -318,7 +358,9 @@ static int build(struct work *w)
                              .chains = w->chains.at,
                              .n = w->chains.n,
                              .offcpu = thread->offcpu.at,
-                             .noffcpu = thread->offcpu.n};
+                             .noffcpu = thread->offcpu.n,
+                             .measured = w->measured,
+                             .tid = thread->tid};
     struct dec_samples_segment s = {.start = w->records[0].time};
     int rc = 0;
 
@@ -487,10 +529,12 @@ int model_gaps_of_samples(struct dec_model *m)
 /* ------------------------------------------------------------------ */
 /* Thread by thread                                                     */
 
-static int one_thread(struct dec_model *m, struct dec_unwind *unwind, const struct dec_sample_record *records,
-                      size_t n, struct model_thread *t, struct st_error *err)
+static int one_thread(struct dec_model *m, struct dec_unwind *unwind, const dec_measured_calls *measured,
+                      const struct dec_sample_record *records, size_t n, struct model_thread *t,
+                      struct st_error *err)
 {
-    struct work w = {.m = m, .t = t, .records = records, .n = n, .unwind = unwind, .err = err};
+    struct work w = {
+        .m = m, .t = t, .records = records, .n = n, .unwind = unwind, .measured = measured, .err = err};
     int rc = 0;
 
     for (size_t i = 0; i < n && !rc; i++)
@@ -517,7 +561,11 @@ int dec_model_samples(struct dec_model *m, struct st_error *err)
     const struct dec_sample_record *s = m->sb->samples.at;
     size_t n = m->sb->samples.n;
     struct dec_unwind *unwind;
+    dec_measured_calls measured = {0};
     int rc = dec_unwind_new(&unwind, err);
+
+    if (!rc && dec_measured_find(m->sb, &measured))
+        rc = st_nomem(err, "the system calls");
 
     for (size_t i = 0, end; i < n && !rc; i = end) {
         struct model_thread *t;
@@ -531,8 +579,9 @@ int dec_model_samples(struct dec_model *m, struct st_error *err)
         if (!s[i].tid)
             continue; /* a CPU that has nothing to do */
         t = model_thread_of(m, s[i].pid, s[i].tid, s[i].cpu, s[i].time);
-        rc = t ? one_thread(m, unwind, &s[i], end - i, t, err) : st_nomem(err, "a thread");
+        rc = t ? one_thread(m, unwind, &measured, &s[i], end - i, t, err) : st_nomem(err, "a thread");
     }
     dec_unwind_free(unwind);
+    st_vec_free(&measured);
     return rc ? rc : model_points(m, err);
 }

@@ -1,6 +1,7 @@
 /* Stall records -> rows of `stall`, `stall_attr` and `stack`. */
 #include "decoder/model_impl.h"
 
+#include "base/syscalls.h"
 #include "base/units.h"
 
 #include <errno.h>
@@ -37,6 +38,8 @@ struct stall_writer {
     const char *const *triggers;
 
     size_t ntriggers;
+
+    int64_t fired; /* the stall that fired the snapshot; 0: none did */
 };
 
 static uint64_t to_perf(const struct stall *s, uint64_t ktime)
@@ -86,6 +89,8 @@ static void complete(struct stall *s, const struct stall *completion)
         r.kstack_n = s->record.kstack_n;
         memcpy(r.kstack, s->record.kstack, sizeof(r.kstack));
     }
+    if (r.next_tid == s->record.next_tid && !r.next_comm[0])
+        memcpy(r.next_comm, s->record.next_comm, sizeof(r.next_comm));
     keep_attributes(&r, &s->record);
     r.flags |= s->record.flags & ST_STALL_FIRED;
     s->record = r;
@@ -170,16 +175,15 @@ static int note_frame(struct stall_writer *sw, int depth, uint64_t address, cons
 
 /* A return address stands behind its call, which may be the last instruction of the function; so it is with
  * system calls. */
-static int user_stack(struct stall_writer *sw, const struct dec_thread *thread, uint64_t time,
-                      const struct stall *s, int64_t *id)
+static int user_frames(struct stall_writer *sw, const struct dec_thread *thread, uint64_t time,
+                       const st_u64 *frames, unsigned n, bool in_call, int64_t *id)
 {
-    unsigned n = s->record.ustack_n;
     int rc = 0;
 
     *id = n ? ++sw->stack_id : 0;
     for (unsigned i = 0; i < n && !rc; i++) {
-        uint64_t address = s->record.ustack[i];
-        uint64_t code = address && (i || s->record.syscall >= 0) ? address - 1 : address;
+        uint64_t address = frames[i];
+        uint64_t code = address && (i || in_call) ? address - 1 : address;
         const struct dec_function *f =
             dec_symbols_function(sw->m->symbols, thread->process->space, time, code);
 
@@ -188,6 +192,27 @@ static int user_stack(struct stall_writer *sw, const struct dec_thread *thread, 
         rc = add_frame(sw, (int)i, address, f->symbol);
     }
     return rc;
+}
+
+static int user_stack(struct stall_writer *sw, const struct dec_thread *thread, uint64_t time,
+                      const struct stall *s, int64_t *id)
+{
+    return user_frames(sw, thread, time, s->record.ustack, s->record.ustack_n, s->record.syscall >= 0, id);
+}
+
+/* Where the program was that woke the thread, if it is one of those whose code is known: an attribute. */
+static int waker_user_stack(struct stall_writer *sw, const struct st_stall_record *r, uint64_t time,
+                            int64_t *id)
+{
+    const struct dec_thread *thread = NULL;
+    unsigned kernel = st_stall_waker_kernel(r);
+
+    *id = 0;
+    if (kernel + 1 < r->wstack_n && r->waker_ctx == ST_WAKER_TASK)
+        thread = dec_sideband_thread(sw->m->sb, (int32_t)r->waker_tid, -1, time);
+    if (!thread)
+        return 0;
+    return user_frames(sw, thread, time, r->wstack + kernel + 1, r->wstack_n - kernel - 1, true, id);
 }
 
 static const char *timer_name(const struct stall_writer *sw, const struct st_stall_record *r, char *buf,
@@ -237,7 +262,7 @@ struct attrs {
 
     int64_t stall_id;
 
-    const char *keys[64];
+    const char *keys[96];
 
     size_t n;
 };
@@ -284,25 +309,79 @@ static int extra_attrs(struct attrs *a, struct st_stall_record *r)
     return rc;
 }
 
-static int write_attrs(struct stall_writer *sw, int64_t id, struct st_stall_record *r)
+/* How many samples by time, not at switches, the thread has from start to end: what it did while it ran is
+ * known as well as that. */
+static int64_t samples_within(const struct dec_sideband *sb, int32_t tid, uint64_t start, uint64_t end)
+{
+    size_t low = 0, high = sb->samples.n;
+    int64_t n = 0;
+
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        const struct dec_sample_record *s = &sb->samples.at[mid];
+
+        if (s->tid < tid || (s->tid == tid && s->time < start))
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    for (; low < sb->samples.n && sb->samples.at[low].tid == tid && sb->samples.at[low].time <= end; low++)
+        n += !sb->samples.at[low].at_switch;
+    return n;
+}
+
+/* Where the stall that fired was in the language of its program, as the recorder read it, and where its waker
+ * was: runtime, frame.N and waker_frame.N keep their names. */
+static int write_frames(struct attrs *a)
+{
+    static const char *const keys[] = {
+        "runtime",       "frame.0",       "frame.1",       "frame.2",       "frame.3",       "frame.4",
+        "frame.5",       "frame.6",       "frame.7",       "frame.8",       "frame.9",       "frame.10",
+        "frame.11",      "frame.12",      "frame.13",      "frame.14",      "frame.15",      "frame.16",
+        "frame.17",      "frame.18",      "frame.19",      "frame.20",      "frame.21",      "frame.22",
+        "frame.23",      "waker_frame.0", "waker_frame.1", "waker_frame.2", "waker_frame.3", "waker_frame.4",
+        "waker_frame.5", "waker_frame.6", "waker_frame.7"};
+    int rc = 0;
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]) && !rc; i++) {
+        const char *text = dec_sideband_meta(a->sw->m->sb, keys[i]);
+
+        if (text)
+            rc = add_attr(a, keys[i], TDB_T(text));
+    }
+    return rc;
+}
+
+static int write_attrs(struct stall_writer *sw, int64_t id, struct st_stall_record *r, uint64_t start,
+                       uint64_t end, int64_t waker_user_stack)
 {
     static const char *const args[] = {"arg0", "arg1", "arg2", "arg3", "arg4", "arg5"};
     struct attrs a = {.sw = sw, .stall_id = id};
-    char next[64];
+    char next[64], call[64];
+    bool inside = model_in_syscall(r) >= 0;
     int rc = extra_attrs(&a, r);
 
-    for (int i = 0; i < 6 && r->syscall >= 0 && !rc; i++)
+    for (int i = 0; i < 6 && inside && !rc; i++)
         rc = add_attr(&a, args[i], TDB_N(r->syscall_args[i]));
+    if (!rc && !inside && r->syscall >= 0)
+        rc = add_attr(&a, "longest_syscall",
+                      TDB_T(st_syscall_name(r->syscall, r->flags & ST_STALL_COMPAT, call, sizeof(call))));
     if (!rc)
         rc = add_attr(&a, "cpu", TDB_N(r->cpu));
     if (!rc && r->next_tid) {
-        snprintf(next, sizeof(next), "thread %u \"%s\"", r->next_tid, r->next_comm);
+        model_thread_text(r->next_tid, r->next_comm, next, sizeof(next));
         rc = add_attr(&a, "next", TDB_T(next));
     }
     if (!rc && (r->flags & ST_STALL_IDLE))
         rc = add_attr(&a, "idle", TDB_N(1));
     if (!rc && (r->flags & ST_STALL_STACK_LATE))
         rc = add_attr(&a, "user_stack_late", TDB_N(1));
+    if (!rc && sw->m->sb->sampled && !sw->m->sb->has_pt && end > start)
+        rc = add_attr(&a, "samples", TDB_N(samples_within(sw->m->sb, (int32_t)r->tid, start, end)));
+    if (!rc && waker_user_stack)
+        rc = add_attr(&a, "waker_user_stack_id", TDB_N(waker_user_stack));
+    if (!rc && id == sw->fired && (int64_t)r->seq == dec_sideband_meta_number(sw->m->sb, "trigger_seq", -1))
+        rc = write_frames(&a);
     return rc;
 }
 
@@ -316,6 +395,30 @@ static int64_t waker_thread(const struct stall_writer *sw, const struct st_stall
     return t ? model_thread_id(t) : 0;
 }
 
+/* The timer interrupt has no handler's name; the stack of what it did tells that a time-out ended the wait.
+ */
+static bool by_own_timer(const struct stall_writer *sw, const struct st_stall_record *r)
+{
+    for (size_t i = 0; i < r->wstack_n && i < ST_STALL_WSTACK; i++) {
+        const struct dec_kernel_name *name = dec_sideband_kernel_name(sw->m->sb, r->wstack[i]);
+
+        if (name && !strcmp(name->name, "hrtimer_wakeup"))
+            return true;
+    }
+    return false;
+}
+
+/* A record that was made when another one ran already has the thread that had the CPU by its number only. */
+static void name_next(const struct stall_writer *sw, struct st_stall_record *r, uint64_t time)
+{
+    const struct dec_thread *t = r->next_tid && !r->next_comm[0]
+                                     ? dec_sideband_thread(sw->m->sb, (int32_t)r->next_tid, -1, time)
+                                     : NULL;
+
+    if (t && dec_thread_name(t, time)[0] != ':') /* no name was recorded */
+        snprintf(r->next_comm, sizeof(r->next_comm), "%s", dec_thread_name(t, time));
+}
+
 static int write_stall(struct stall_writer *sw, int64_t id, struct stall *s)
 {
     struct st_stall_record *r = &s->record;
@@ -326,39 +429,45 @@ static int write_stall(struct stall_writer *sw, int64_t id, struct stall *s)
     uint64_t duration = end ? end - start : until > r->measured_ns ? until : r->measured_ns;
     const struct dec_thread *thread = dec_sideband_thread(sw->m->sb, (int32_t)r->tid, (int32_t)r->cpu, now);
     char trigger[128], state[32], call[64], waker[64], timer[128], reason[512];
-    int64_t kstack = 0, ustack = 0, wstack = 0;
+    int64_t kstack = 0, ustack = 0, wstack = 0, wustack = 0;
     int rc = kernel_stack(sw, r->kstack, r->kstack_n, &kstack);
 
     if (!rc && thread)
         rc = user_stack(sw, thread, now, s, &ustack);
     if (!rc)
-        rc = kernel_stack(sw, r->wstack, r->wstack_n, &wstack);
+        rc = kernel_stack(sw, r->wstack, st_stall_waker_kernel(r), &wstack);
+    if (!rc)
+        rc = waker_user_stack(sw, r, r->wake_ktime ? to_perf(s, r->wake_ktime) : now, &wustack);
     if (rc)
         return rc;
-    model_waker(r, waker, sizeof(waker));
+    name_next(sw, r, now);
+    model_waker(r, by_own_timer(sw, r), waker, sizeof(waker));
     timer_name(sw, r, timer, sizeof(timer));
     model_reason(r, duration, !end, waker, timer, reason, sizeof(reason));
-    struct tdb_value row[] = {TDB_N(id),
-                              TDB_T(trigger_text(sw, r, trigger, sizeof(trigger))),
-                              thread ? TDB_N(model_thread_id(thread)) : TDB_0,
-                              TDB_T(model_stall_kind(r->kind)),
-                              TDB_N(model_time(sw->m, start)),
-                              end ? TDB_N(model_time(sw->m, end)) : TDB_0,
-                              TDB_N(duration),
-                              TDB_N(r->threshold_ns),
-                              TDB_T(model_state(r->state, state, sizeof(state))),
-                              r->syscall >= 0 ? TDB_T(model_syscall(r->syscall, call, sizeof(call))) : TDB_0,
-                              text_or_null(waker),
-                              TDB_T(reason),
-                              TDB_N(s->fired),
-                              id_or_null(waker_thread(sw, r, now)),
-                              r->wake_ktime ? TDB_N(model_time(sw->m, to_perf(s, r->wake_ktime))) : TDB_0,
-                              text_or_null(timer),
-                              id_or_null(kstack),
-                              id_or_null(ustack),
-                              id_or_null(wstack)};
+    struct tdb_value row[] = {
+        TDB_N(id),
+        TDB_T(trigger_text(sw, r, trigger, sizeof(trigger))),
+        thread ? TDB_N(model_thread_id(thread)) : TDB_0,
+        TDB_T(model_stall_kind(r->kind)),
+        TDB_N(model_time(sw->m, start)),
+        end ? TDB_N(model_time(sw->m, end)) : TDB_0,
+        TDB_N(duration),
+        TDB_N(r->threshold_ns),
+        TDB_T(model_measured_state(r, state, sizeof(state))),
+        model_in_syscall(r) >= 0
+            ? TDB_T(st_syscall_name(r->syscall, r->flags & ST_STALL_COMPAT, call, sizeof(call)))
+            : TDB_0,
+        text_or_null(waker),
+        TDB_T(reason),
+        TDB_N(s->fired),
+        id_or_null(waker_thread(sw, r, now)),
+        r->wake_ktime ? TDB_N(model_time(sw->m, to_perf(s, r->wake_ktime))) : TDB_0,
+        text_or_null(timer),
+        id_or_null(kstack),
+        id_or_null(ustack),
+        id_or_null(wstack)};
     rc = tdb_add_row(sw->w, "stall", row, sizeof(row) / sizeof(row[0]), sw->err);
-    return rc ? rc : write_attrs(sw, id, r);
+    return rc ? rc : write_attrs(sw, id, r, start, start + duration, wustack);
 }
 
 /* The stall that fired this snapshot: the one the recorder names, else the last that fires. */
@@ -384,16 +493,15 @@ int model_write_stalls(struct dec_model *m, struct tdb_writer *w, const char *co
 {
     struct stall_writer sw = {.m = m, .w = w, .err = err, .triggers = triggers, .ntriggers = ntriggers};
     struct stall_list list = {0};
-    int64_t fired;
     int rc = gather(m, &list) ? st_nomem(err, "the stalls") : 0;
 
+    sw.fired = rc ? 0 : find_fired(m, &list);
     for (size_t i = 0; i < list.stalls.n && !rc; i++)
         rc = write_stall(&sw, (int64_t)i + 1, &list.stalls.at[i]);
-    fired = find_fired(m, &list);
-    if (!rc && fired)
-        rc = tdb_set_meta_number(w, "trigger_stall_id", fired, err);
-    if (!rc && fired)
-        rc = model_write_stops(m, w, list.stalls.at[fired - 1].held_at, err);
+    if (!rc && sw.fired)
+        rc = tdb_set_meta_number(w, "trigger_stall_id", sw.fired, err);
+    if (!rc && sw.fired)
+        rc = model_write_stops(m, w, list.stalls.at[sw.fired - 1].held_at, err);
     st_vec_free(&list.stalls);
     return rc;
 }

@@ -36,7 +36,7 @@ struct family {
     UT_hash_handle hh;
 };
 
-/* A function that was put in line. */
+/* A function that was inlined. */
 struct inlined_symbol {
     char *key; /* module, place in the source, name */
 

@@ -21,9 +21,9 @@ struct dec_symbol_row {
 
     uint64_t address, size; /* in the module's own addresses */
 
-    struct dec_image *image; /* NULL: of none, or put in line */
+    struct dec_image *image; /* NULL: of none, or inlined */
 
-    const char *file; /* put in line: where it is declared; else NULL */
+    const char *file; /* inlined: where it is declared; else NULL */
 
     int line;
 };
@@ -39,11 +39,11 @@ void dec_symbols_free(struct dec_symbols *symbols);
 const struct dec_function *dec_symbols_function(struct dec_symbols *s, const struct dec_space *space,
                                                 uint64_t time, uint64_t address);
 
-/* From here on dec_symbols_function() tells what was put in line in functions. Stays the caller's, and must
+/* From here on dec_symbols_function() tells what was inlined in functions. Stays the caller's, and must
  * live as long as `s`. */
 void dec_symbols_set_inlines(struct dec_symbols *s, struct dec_inlines *inlines);
 
-/* A function that was put in line; UINT32_MAX: no memory. One of the same name, module and place in the
+/* A function that was inlined; UINT32_MAX: no memory. One of the same name, module and place in the
  * source is the same symbol. */
 uint32_t dec_symbols_inlined(struct dec_symbols *s, const struct dec_function *function, uint32_t node);
 

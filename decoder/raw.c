@@ -1,6 +1,8 @@
 /* The command line of raw input. */
 #include "decoder/raw.h"
 
+#include "base/infile.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,10 +116,12 @@ static int add_line(struct dec_raw *raw, const char *list, size_t number_of_line
 
 int dec_raw_images(void *to, const char *text, struct st_error *err)
 {
-    FILE *in = fopen(text, "re");
+    int fd = st_infile_open(text, ST_INFILE_FILE);
+    FILE *in = fd < 0 ? NULL : fdopen(fd, "r");
     char *line = NULL;
     size_t room = 0, n = 0;
     int rc = 0;
+    ((struct dec_raw *)to)->list = text;
     if (!in)
         return st_fail_errno(err, ST_EFAIL, "cannot open the list of images %s", text);
     while (rc == 0 && getline(&line, &room, in) >= 0)

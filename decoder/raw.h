@@ -26,6 +26,8 @@ struct dec_raw {
 
     ST_VEC(struct dec_raw_image) images;
 
+    const char *list; /* --images LIST, the last one; NULL: none. Points into argv */
+
     struct dec_pt_config config;
 
     bool has_cpu, has_clock;

@@ -1,4 +1,5 @@
 /* Decodes raw traces over the images that were named. */
+#include "base/infile.h"
 #include "decoder/raw.h"
 
 #include "decoder/dump.h"
@@ -57,17 +58,17 @@ static int read_all(int fd, uint8_t *bytes, size_t size)
 static int read_trace(const char *path, struct dec_piece *piece, struct st_error *err)
 {
     struct stat status;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = st_infile_open(path, ST_INFILE_FILE);
+    if (fd < 0 && errno == ENODEV)
+        return st_fail(err, ST_EFAIL, "cannot read the trace %s: it is no regular file", path);
     if (fd < 0 || fstat(fd, &status)) {
         if (fd >= 0)
             close(fd);
         return st_fail_errno(err, ST_EFAIL, "cannot open the trace %s", path);
     }
     int rc = 0;
-    uint8_t *bytes = S_ISREG(status.st_mode) ? malloc((size_t)status.st_size + 1) : NULL;
-    if (!S_ISREG(status.st_mode))
-        rc = st_fail(err, ST_EFAIL, "cannot read the trace %s: it is no regular file", path);
-    else if (!bytes)
+    uint8_t *bytes = malloc((size_t)status.st_size + 1);
+    if (!bytes)
         rc = st_nomem(err, "the trace");
     else if (read_all(fd, bytes, (size_t)status.st_size))
         rc = st_fail_errno(err, ST_EFAIL, "cannot read the trace %s", path);

@@ -1,11 +1,15 @@
 /* Samples -> calls. */
 #include "decoder/samples.h"
+#include "decoder/samples_clock.h"
 
 #include "tracedb/tracedb.h"
 
 #include <stdlib.h>
 
-enum { WAY_IN = 8000 /* ns */ };
+enum {
+    WAY_IN = 8000,  /* ns */
+    CALL_FRAMES = 3 /* entry_SYSCALL_64_after_hwframe, do_syscall_64, __x64_sys_read */
+};
 
 struct open_call {
     struct dec_sample_frame frame;
@@ -22,72 +26,22 @@ struct builder {
 
     dec_calls *calls;
 
-    uint64_t *off_before; /* for each interval: time off the CPU before it */
+    struct dec_run_clock clock;
 
     ST_VEC(struct open_call) open;
 
     ST_VEC(size_t) on, off; /* the chains that were taken on a CPU; those at a switch */
+
+    ST_VEC(struct open_call) waited; /* what was open in the last wait */
+
+    const struct dec_chain *slept; /* the chain of that wait; NULL: not known */
+
+    const struct dec_measured *within; /* the system call that goes on after a wait; NULL: none */
+
+    struct dec_chain held; /* what it is in until then */
+
+    uint64_t woke; /* when that wait ended; 0: there was none */
 };
-
-/* ------------------------------------------------------------------ */
-/* The thread's clock that stands still while it has no CPU             */
-
-static int sum_offcpu(struct builder *b)
-{
-    uint64_t sum = 0;
-
-    b->off_before = calloc(b->in->noffcpu + 1, sizeof(*b->off_before));
-    if (!b->off_before)
-        return -1;
-    for (size_t i = 0; i < b->in->noffcpu; i++) {
-        b->off_before[i] = sum;
-        sum += b->in->offcpu[i].end - b->in->offcpu[i].start;
-    }
-    b->off_before[b->in->noffcpu] = sum;
-    return 0;
-}
-
-/* Index of the first interval that begins at `time` or later. */
-static size_t interval_at(const struct builder *b, uint64_t time)
-{
-    size_t low = 0, high = b->in->noffcpu;
-
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-
-        if (b->in->offcpu[mid].start < time)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
-}
-
-static uint64_t cpu_at(const struct builder *b, uint64_t time)
-{
-    size_t i = interval_at(b, time);
-    uint64_t off = b->off_before[i];
-
-    if (i && b->in->offcpu[i - 1].end > time)
-        off -= b->in->offcpu[i - 1].end - time;
-    return time - off;
-}
-
-/* The first moment at which the thread's clock shows `cpu`. */
-static uint64_t moment_of(const struct builder *b, uint64_t cpu)
-{
-    size_t low = 0, high = b->in->noffcpu;
-
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-
-        if (b->in->offcpu[mid].start - b->off_before[mid] < cpu)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return cpu + b->off_before[low];
-}
 
 /* ------------------------------------------------------------------ */
 /* Open calls                                                           */
@@ -96,7 +50,7 @@ static void close_top(struct builder *b, uint64_t time, uint32_t flags)
 {
     struct open_call *top = &b->open.at[b->open.n - 1];
     struct tdb_span *call = &b->calls->at[top->row];
-    uint64_t cpu = cpu_at(b, time) - top->cpu_start;
+    uint64_t cpu = dec_run_clock_at(&b->clock, time) - top->cpu_start;
 
     call->duration = time - call->start;
     call->self = cpu > top->cpu_children ? cpu - top->cpu_children : 0;
@@ -106,9 +60,16 @@ static void close_top(struct builder *b, uint64_t time, uint32_t flags)
         b->open.at[b->open.n - 1].cpu_children += cpu;
 }
 
+static void close_to(struct builder *b, uint64_t time, size_t n)
+{
+    while (b->open.n > n)
+        close_top(b, time, 0);
+}
+
 static int open_one(struct builder *b, uint64_t time, const struct dec_sample_frame *frame, uint32_t flags)
 {
-    struct open_call o = {.frame = *frame, .row = b->calls->n, .cpu_start = cpu_at(b, time)};
+    struct open_call o = {
+        .frame = *frame, .row = b->calls->n, .cpu_start = dec_run_clock_at(&b->clock, time)};
     struct tdb_span call = {.start = time,
                             .symbol = frame->symbol,
                             .depth = (uint32_t)b->open.n,
@@ -122,18 +83,13 @@ static int open_one(struct builder *b, uint64_t time, const struct dec_sample_fr
     return st_vec_push(b->calls, call) || st_vec_push(&b->open, o) ? -1 : 0;
 }
 
-static bool same_site(const struct dec_sample_frame *a, const struct dec_sample_frame *b)
-{
-    return a->site == b->site || !a->site || !b->site;
-}
-
 /* How many frames of the chain are the calls that are open. */
 static size_t kept_by(const struct builder *b, const struct dec_sample_frame *frames, size_t n)
 {
     size_t k = 0;
 
     while (k < n && k < b->open.n && frames[k].symbol == b->open.at[k].frame.symbol &&
-           (!k || same_site(&frames[k - 1], &b->open.at[k - 1].frame)))
+           (!k || dec_same_site(&frames[k - 1], &b->open.at[k - 1].frame)))
         k++;
     return k;
 }
@@ -145,8 +101,7 @@ static int set_chain(struct builder *b, uint64_t time, const struct dec_chain *c
     size_t kept = kept_by(b, frames, chain->n);
     int rc = 0;
 
-    while (b->open.n > kept)
-        close_top(b, time, 0);
+    close_to(b, time, kept);
     for (size_t k = 0; k < kept; k++)
         b->open.at[k].frame.site = frames[k].site;
     for (size_t k = kept; k < chain->n && !rc; k++)
@@ -176,20 +131,20 @@ static size_t shared(const struct builder *b, const struct dec_chain *x, const s
     const struct dec_sample_frame *f = b->in->frames + x->first, *g = b->in->frames + y->first;
     size_t k = 0;
 
-    while (k < x->n && k < y->n && f[k].symbol == g[k].symbol && (!k || same_site(&f[k - 1], &g[k - 1])))
+    while (k < x->n && k < y->n && f[k].symbol == g[k].symbol && (!k || dec_same_site(&f[k - 1], &g[k - 1])))
         k++;
     return k;
 }
 
-/* The first of the chains at a switch that was taken behind `time`. */
-static size_t off_behind(const struct builder *b, uint64_t time)
+/* How many of these chains were taken up to `time`. */
+static size_t taken_until(const struct builder *b, const size_t *chains, size_t n, uint64_t time)
 {
-    size_t low = 0, high = b->off.n;
+    size_t low = 0, high = n;
 
     while (low < high) {
         size_t mid = (low + high) / 2;
 
-        if (b->in->chains[b->off.at[mid]].time <= time)
+        if (b->in->chains[chains[mid]].time <= time)
             low = mid + 1;
         else
             high = mid;
@@ -197,10 +152,16 @@ static size_t off_behind(const struct builder *b, uint64_t time)
     return low;
 }
 
+/* The first of the chains at a switch that was taken behind `time`. */
+static size_t off_behind(const struct builder *b, uint64_t time)
+{
+    return taken_until(b, b->off.at, b->off.n, time);
+}
+
 /* When the thread left its CPU, of a chain that was taken there. */
 static uint64_t left_at(const struct builder *b, const struct dec_chain *c)
 {
-    size_t interval = interval_at(b, c->time);
+    size_t interval = dec_run_clock_interval(&b->clock, c->time);
 
     return interval < b->in->noffcpu ? b->in->offcpu[interval].start : c->time;
 }
@@ -225,12 +186,12 @@ static uint64_t turn_between(const struct builder *b, const struct dec_chain *x,
             first = i + 1;
         }
     }
-    from = cpu_at(b, from);
-    to = cpu_at(b, to);
+    from = dec_run_clock_at(&b->clock, from);
+    to = dec_run_clock_at(&b->clock, to);
     half = to > from ? from + (to - from) / 2 : from;
-    turn = moment_of(b, half);
+    turn = dec_run_clock_moment(&b->clock, half);
     for (size_t i = first; i < end; i++) {
-        uint64_t time = left_at(b, &b->in->chains[b->off.at[i]]), cpu = cpu_at(b, time);
+        uint64_t time = left_at(b, &b->in->chains[b->off.at[i]]), cpu = dec_run_clock_at(&b->clock, time);
         uint64_t away = cpu < half ? half - cpu : cpu - half;
 
         if (away < best) {
@@ -241,12 +202,44 @@ static uint64_t turn_between(const struct builder *b, const struct dec_chain *x,
     return turn;
 }
 
-/* When on-CPU chain i + 1 takes the place of chain i. */
+/* The measured system call that an on-CPU chain was taken in. */
+static const struct dec_measured *call_of(const struct builder *b, const struct dec_chain *x)
+{
+    if (!b->in->measured || x->off || x->n <= x->outer)
+        return NULL;
+    return dec_measured_at(b->in->measured, b->in->tid, x->time);
+}
+
+/* A chain of a measured system call holds from its begin to its end; before and after it the outer frames. */
+static void cut_to_call(const struct builder *b, uint64_t time, struct dec_chain *x)
+{
+    const struct dec_measured *call = call_of(b, x);
+
+    if (call && (time < call->span.start || time >= call->span.end))
+        x->n = x->outer;
+}
+
+/* When on-CPU chain i + 1 takes the place of chain i: where a measured system call begins or ends in between,
+ * then. */
 static uint64_t turn_of(const struct builder *b, size_t i)
 {
+    const struct dec_chain *x, *y;
+    const struct dec_measured *call;
+    uint64_t turn;
+
     if (i + 1 >= b->on.n)
         return UINT64_MAX;
-    return turn_between(b, &b->in->chains[b->on.at[i]], &b->in->chains[b->on.at[i + 1]]);
+    x = &b->in->chains[b->on.at[i]];
+    y = &b->in->chains[b->on.at[i + 1]];
+    call = call_of(b, y);
+    if (call && call->span.start > x->time)
+        return call->span.start;
+    call = call_of(b, x);
+    if (call && call->span.end < y->time)
+        return call->span.end;
+    turn = turn_between(b, x, y);
+    call = b->in->measured ? dec_measured_at(b->in->measured, b->in->tid, turn) : NULL;
+    return call && call->span.start > x->time ? call->span.start : turn;
 }
 
 /* The chain that was taken as the interval began: the sample comes a moment before the switch's record. */
@@ -315,15 +308,6 @@ static uint32_t frames_at(const struct builder *b, size_t on, uint64_t time)
     return likes > other ? (uint32_t)likes : x->n;
 }
 
-static size_t users_of(const struct builder *b, const struct dec_chain *c)
-{
-    size_t n = 0;
-
-    while (n < c->n && !b->in->frames[c->first + n].kernel)
-        n++;
-    return n;
-}
-
 /* Whether on-CPU chain `on` was taken between the interval and the one before it. */
 static bool taken_before(const struct builder *b, size_t on, size_t interval)
 {
@@ -349,7 +333,7 @@ static void hold(const struct builder *b, const struct place *p, uint64_t time, 
     if (behind->time > o[p->interval].start || before->time > o[p->interval - 1].start)
         return;
     k = shared(b, before, behind);
-    users = users_of(b, before);
+    users = dec_chain_users(b->in->frames, before);
     k = k < users ? k : users;
     if (k <= shared(b, chain, before))
         return;
@@ -362,52 +346,219 @@ static int set_on(struct builder *b, const struct place *p, uint64_t time)
     struct dec_chain chain = b->in->chains[b->on.at[p->on]];
 
     chain.n = frames_at(b, p->on, time);
+    if (chain.off && chain.n > chain.outer)
+        chain.n = chain.outer; /* it waits there, and now it runs */
     hold(b, p, time, &chain);
+    cut_to_call(b, time, &chain);
     return set_chain(b, time, &chain, 0);
 }
 
 static int run_turn(struct builder *b, struct place *p)
 {
+    const struct dec_chain *on;
+
     p->since = p->turn < p->since ? p->since : p->turn;
     next_chain(b, p);
+    on = &b->in->chains[b->on.at[p->on]];
+    if (b->within && (on->off || shared(b, on, &b->held) < b->held.n))
+        return 0; /* that was before it or will be after */
     return set_on(b, p, p->since);
+}
+
+/* The last chain of these that was taken since the last wait, and before `time`; NULL: there is none. */
+static const struct dec_chain *last_since(const struct builder *b, const size_t *chains, size_t n,
+                                          uint64_t time)
+{
+    uint64_t since = b->woke > b->segment->start ? b->woke : b->segment->start;
+    size_t i = time ? taken_until(b, chains, n, time - 1) : 0;
+
+    return i && b->in->chains[chains[i - 1]].time >= since ? &b->in->chains[chains[i - 1]] : NULL;
+}
+
+/* What the thread was seen in last before it waits: by a sample, or where it was preempted. */
+static const struct dec_chain *seen_before(const struct builder *b, uint64_t start,
+                                           const struct dec_chain *at)
+{
+    uint64_t time = at ? at->time : start;
+    const struct dec_chain *x = last_since(b, b->on.at, b->on.n, time);
+    const struct dec_chain *y = last_since(b, b->off.at, b->off.n, time);
+
+    if (x && x->off)
+        x = NULL;
+    return x && y ? (x->time > y->time ? x : y) : x ? x : y;
+}
+
+static bool is_within(const struct builder *b, const struct dec_chain *x, const struct dec_chain *at)
+{
+    return at ? shared(b, x, at) > at->outer : x->n > x->outer;
+}
+
+/* What was open in the last wait and is so again may have ended in between or not, unless the thread was met
+ * elsewhere: one call of both waits may be several, two may be one. */
+static void mark_bounds(struct builder *b, const struct dec_chain *seen, const struct dec_chain *at)
+{
+    bool both = at && b->slept;
+    size_t same = both ? shared(b, b->slept, at) : SIZE_MAX;
+    size_t met = seen && at ? shared(b, seen, at) : SIZE_MAX;
+
+    for (size_t k = 0; k < b->waited.n && k < b->open.n && k < same && k < met; k++) {
+        const struct open_call *x = &b->waited.at[k], *y = &b->open.at[k];
+
+        if (x->row == y->row && k) {
+            b->calls->at[y->row].flags |= TDB_CALL_SEVERAL;
+        } else if (x->row != y->row && both) {
+            b->calls->at[x->row].flags |= TDB_CALL_PART;
+            b->calls->at[y->row].flags |= TDB_CALL_PART;
+        }
+    }
+}
+
+/* The thread waits: in what it was met at the switch, or in what it was before it entered the kernel. */
+static int begin_wait(struct builder *b, const struct place *p, const struct dec_chain *at, size_t *outer)
+{
+    const struct dec_chain *on = &b->in->chains[b->on.at[p->on]];
+    uint64_t start = b->in->offcpu[p->interval].start;
+    uint64_t begin = at ? begin_of(b, p->interval, p->since) : start > p->since ? start : p->since;
+    const struct dec_chain *seen;
+
+    *outer = at ? at->outer : on->outer;
+    seen = seen_before(b, start, at);
+    if (!seen || !is_within(b, seen, at))
+        close_to(b, begin, *outer);
+    if (at && set_chain(b, begin, at, 0))
+        return -1;
+    mark_bounds(b, seen, at);
+    return 0;
+}
+
+static int end_wait(struct builder *b, uint64_t time, const struct dec_chain *at, size_t outer)
+{
+    b->waited.n = 0;
+    for (size_t k = 0; k < b->open.n; k++)
+        if (st_vec_push(&b->waited, b->open.at[k]))
+            return -1;
+    close_to(b, time, outer);
+    b->slept = at;
+    b->woke = time;
+    return 0;
+}
+
+/* The measured system call that the interval's wait is in, if where it waits is known. */
+static const struct dec_measured *measured_at(const struct builder *b, const struct dec_offcpu *o,
+                                              const struct dec_chain *at)
+{
+    if (!b->in->measured || !at || at->outer >= at->n)
+        return NULL;
+    return dec_measured_at(b->in->measured, b->in->tid, o->start);
+}
+
+/* The system call goes on: entry, dispatch and the call itself are what stays of the chain. */
+static void hold_call(struct builder *b, const struct dec_chain *at)
+{
+    size_t n = dec_chain_users(b->in->frames, at) + CALL_FRAMES;
+
+    b->held = *at;
+    if (n < at->n)
+        b->held.n = (uint32_t)n;
+}
+
+/* A wait in a measured system call is a part of it, as are those before and after. */
+static int wait_within(struct builder *b, struct place *p, const struct dec_chain *at,
+                       const struct dec_measured *call)
+{
+    struct dec_offcpu *o = &b->in->offcpu[p->interval];
+    uint64_t begin = call->span.start > p->since ? call->span.start : p->since;
+
+    if (b->within != call) {
+        hold_call(b, at);
+        if (p->since < call->span.start) /* else a sample of it has its frames open */
+            close_to(b, begin, at->outer);
+        if (begin < o->start && set_chain(b, begin, &b->held, 0))
+            return -1;
+        mark_bounds(b, NULL, NULL);
+        p->since = begin;
+    }
+    if (set_chain(b, begin_of(b, p->interval, p->since), at, 0))
+        return -1;
+    o->call = b->open.n ? (uint32_t)b->open.at[b->open.n - 1].row + 1 : 0;
+    b->within = call;
+    p->since = o->end;
+    p->interval++;
+    while (p->turn <= o->end)
+        next_chain(b, p);
+    return o->end < b->segment->end ? set_chain(b, o->end, &b->held, 0) : 0;
+}
+
+/* The measured system call returns. */
+static int end_within(struct builder *b, struct place *p)
+{
+    uint64_t time = b->within->span.end > p->since ? b->within->span.end : p->since;
+
+    b->within = NULL;
+    if (end_wait(b, time, NULL, b->held.outer))
+        return -1;
+    p->since = time;
+    return set_on(b, p, time);
 }
 
 static int run_interval(struct builder *b, struct place *p)
 {
     struct dec_offcpu *o = &b->in->offcpu[p->interval];
     const struct dec_chain *at = chain_at_switch(b, p->interval, &p->off);
+    const struct dec_measured *call = measured_at(b, o, at);
+    size_t outer = 0;
+    int rc = 0;
 
-    if (at && set_chain(b, begin_of(b, p->interval, p->since), at, 0))
-        return -1;
+    if (!o->preempted && call)
+        return wait_within(b, p, at, call);
+    if (!o->preempted)
+        rc = begin_wait(b, p, at, &outer);
+    else if (at)
+        rc = set_chain(b, begin_of(b, p->interval, p->since), at, 0);
+    if (rc)
+        return rc;
     o->call = b->open.n ? (uint32_t)b->open.at[b->open.n - 1].row + 1 : 0;
     p->since = o->end;
     p->interval++;
     if (o->end >= b->segment->end)
         return 0;
+    if (!o->preempted && end_wait(b, o->end, at, outer))
+        return -1;
     while (p->turn <= o->end)
         next_chain(b, p);
-    return set_on(b, p, o->end);
+    return b->within ? set_chain(b, o->end, &b->held, 0) : set_on(b, p, o->end);
 }
 
 /* Turns and switches in the order of their times. */
 static int run(struct builder *b)
 {
     const struct dec_samples_segment *s = b->segment;
-    struct place p = {.interval = interval_at(b, s->start), .turn = turn_of(b, 0), .since = s->start};
+    struct place p = {
+        .interval = dec_run_clock_interval(&b->clock, s->start), .turn = turn_of(b, 0), .since = s->start};
+    struct dec_chain first;
     int rc;
 
     if (p.interval && b->in->offcpu[p.interval - 1].end > s->start)
         p.interval--; /* it was off its CPU as the segment began */
-    rc = set_chain(b, s->start, &b->in->chains[b->on.at[0]], s->born ? 0 : TDB_CALL_NO_CALL);
+    first = b->in->chains[b->on.at[0]];
+    if (first.off && first.n > first.outer)
+        first.n = first.outer;
+    cut_to_call(b, s->start, &first);
+    rc = set_chain(b, s->start, &first, s->born ? 0 : TDB_CALL_NO_CALL);
     while (!rc) {
         uint64_t off = p.interval < b->in->noffcpu ? b->in->offcpu[p.interval].start : UINT64_MAX;
 
+        uint64_t until = b->within ? b->within->span.end : UINT64_MAX;
+
         if (off >= s->end)
             off = UINT64_MAX;
-        if (p.turn == UINT64_MAX && off == UINT64_MAX)
+        if (until >= s->end)
+            until = UINT64_MAX;
+        if (p.turn == UINT64_MAX && off == UINT64_MAX && until == UINT64_MAX)
             break;
-        rc = p.turn < off ? run_turn(b, &p) : run_interval(b, &p);
+        rc = until <= p.turn && until <= off ? end_within(b, &p)
+             : p.turn < off                  ? run_turn(b, &p)
+                                             : run_interval(b, &p);
     }
     return rc;
 }
@@ -416,7 +567,7 @@ int dec_samples_calls(const struct dec_samples *in, const struct dec_samples_seg
                       dec_calls *calls)
 {
     struct builder b = {.in = in, .segment = segment, .calls = calls};
-    int rc = sum_offcpu(&b);
+    int rc = dec_run_clock_set(&b.clock, in->offcpu, in->noffcpu);
 
     if (!rc)
         rc = sort_out(&b);
@@ -425,68 +576,9 @@ int dec_samples_calls(const struct dec_samples *in, const struct dec_samples_seg
     while (b.open.n)
         close_top(&b, segment->end, segment->ended ? 0 : TDB_CALL_NO_RETURN);
     st_vec_free(&b.open);
+    st_vec_free(&b.waited);
     st_vec_free(&b.on);
     st_vec_free(&b.off);
-    free(b.off_before);
+    dec_run_clock_free(&b.clock);
     return rc;
-}
-
-/* ------------------------------------------------------------------ */
-/* Chains that end in the middle                                        */
-
-static size_t user_frames(const dec_sample_frames *f, const struct dec_chain *c)
-{
-    size_t n = 0;
-
-    while (n < c->n && !f->at[c->first + n].kernel)
-        n++;
-    return n;
-}
-
-/* The innermost one is left out: that it called anything is not known. */
-static size_t common(const dec_sample_frames *f, const struct dec_chain *a, const struct dec_chain *b)
-{
-    const struct dec_sample_frame *x = f->at + a->first, *y = f->at + b->first;
-    size_t nx = user_frames(f, a), ny = user_frames(f, b), k = 0;
-
-    while (k + 1 < nx && k + 1 < ny && x[k].symbol == y[k].symbol && (!k || same_site(&x[k - 1], &y[k - 1])))
-        k++;
-    return k;
-}
-
-static int mend(dec_sample_frames *f, struct dec_chain *chain, const struct dec_chain *like, size_t n)
-{
-    size_t first = f->n;
-
-    if (st_vec_reserve(f, n + chain->n))
-        return -1;
-    for (size_t k = 0; k < n; k++)
-        f->at[f->n++] = f->at[like->first + k];
-    f->at[f->n - 1].site = 0;
-    for (size_t k = 0; k < chain->n; k++)
-        f->at[f->n++] = f->at[chain->first + k];
-    chain->first = (uint32_t)first;
-    chain->n += (uint32_t)n;
-    return 0;
-}
-
-int dec_samples_mend(dec_sample_frames *frames, struct dec_chain *chains, size_t n)
-{
-    const struct dec_chain *before = NULL;
-    size_t i = 0;
-
-    while (i < n) {
-        size_t end = i, shared;
-
-        while (end < n && chains[end].broken)
-            end++;
-        shared = before && end < n ? common(frames, before, &chains[end]) : 0;
-        for (; i < end; i++)
-            if (shared && mend(frames, &chains[i], before, shared))
-                return -1;
-        if (end < n)
-            before = &chains[end];
-        i = end + 1;
-    }
-    return 0;
 }

@@ -4,11 +4,18 @@
  * function's time is its share of the samples, also of a thread that seldom runs). Where it left its CPU is
  * known from the context switches, and with what chain from the sample that was taken there: that chain holds
  * for just as long as the thread was off. A frame that stays from one chain to the next is one call; it is
- * the same frame if the frames around it are, each of which is still at the same call. */
+ * the same frame if the frames around it are, each of which is still at the same call.
+ *
+ * A wait ends what waited: the kernel's frames and the library's function that entered it (all behind
+ * `outer`) are closed as the thread comes back, so no call is the sum of two waits. Whether the next wait in
+ * the same place was the same call nobody knows: both have TDB_CALL_PART. Frames further out stay open, and
+ * those that stay from one wait to the next have TDB_CALL_SEVERAL. A system call that was measured is one
+ * call from its begin to its end instead, with all its waits. */
 #ifndef ST_DECODER_SAMPLES_H
 #define ST_DECODER_SAMPLES_H
 
 #include "base/vec.h"
+#include "decoder/samples_spans.h"
 #include "decoder/stack.h"
 
 struct dec_sample_frame {
@@ -19,16 +26,34 @@ struct dec_sample_frame {
     bool kernel;
 };
 
+/* Whether both frames may be at the same call. */
+static inline bool dec_same_site(const struct dec_sample_frame *a, const struct dec_sample_frame *b)
+{
+    return a->site == b->site || !a->site || !b->site;
+}
+
 /* Frames are in an array of the caller's, the outermost first. */
 struct dec_chain {
     uint64_t time;
 
     uint32_t first, n; /* its frames */
 
+    uint32_t outer; /* so many of them are not a part of the system call that it is in; n: it is in none */
+
     bool off; /* taken as the thread left its CPU */
 
     bool broken; /* the outer frames of the user code are not there: nobody knows how many */
 };
+
+/* How many of a chain's frames are of user code. */
+static inline size_t dec_chain_users(const struct dec_sample_frame *frames, const struct dec_chain *chain)
+{
+    size_t n = 0;
+
+    while (n < chain->n && !frames[chain->first + n].kernel)
+        n++;
+    return n;
+}
 
 struct dec_samples {
     const struct dec_sample_frame *frames;
@@ -40,6 +65,11 @@ struct dec_samples {
     struct dec_offcpu *offcpu; /* sorted, disjoint; `call` is set */
 
     size_t noffcpu;
+
+    const dec_measured_calls
+        *measured; /* NULL: none; a system call among them is one call from begin to end */
+
+    int32_t tid; /* whose these samples are, among them */
 };
 
 /* A stretch of chains without a loss: [first, first + n), at least one. */

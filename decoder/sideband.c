@@ -22,7 +22,16 @@ static int keep_build_id(void *ctx, const struct pd_build_id *id)
     return st_vec_push(&c->build_ids, *id) ? ST_ENOMEM : 0;
 }
 
-/* The time at which the rings were read, which PD_RECORD_AUXTRACE carries as a time stamp, can lie well
+/* Of two with one name, the first of the file is the first here too. */
+static int by_name(const void *a, const void *b)
+{
+    const struct pd_build_id *x = a, *y = b;
+    int order = strcmp(x->filename, y->filename);
+
+    return order ? order : x->filename < y->filename ? -1 : x->filename > y->filename;
+}
+
+/* The time at which the rings were read, which PD_RECORD_AUXTRACE carries as a TSC, can lie well
  * behind the last record: a thread that waits makes none. */
 static void end_at_copy(struct dec_sideband *sb, uint64_t reference)
 {
@@ -54,6 +63,7 @@ static int apply_all(struct sb_context *c, struct st_error *err)
         rc = sb_apply(c, &c->timed.at[i], err);
     if (rc)
         return rc;
+    c->sb->pt.reference = c->reference;
     end_at_copy(c->sb, c->reference);
     if (sb_apply_meta(c))
         return st_nomem(err, "the side-band");
@@ -75,6 +85,8 @@ static int read_all(struct sb_context *c, struct st_error *err)
         rc = pd_reader_build_ids(c->reader, keep_build_id, c, err);
     if (rc == ST_ENOMEM)
         return st_nomem(err, "the build ids");
+    if (c->build_ids.n)
+        qsort(c->build_ids.at, c->build_ids.n, sizeof(c->build_ids.at[0]), by_name);
     if (!rc)
         rc = pd_reader_each(c->reader, sb_collect, c, err);
     if (!rc)

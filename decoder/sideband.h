@@ -77,10 +77,13 @@ struct dec_thread {
 };
 
 struct dec_tid;
+struct dec_pid;
 
 /* Who ran on a CPU since when. */
 struct dec_turn {
     uint64_t start, end;
+
+    uint64_t reach; /* the latest end of it and those before it */
 
     struct dec_thread *thread;
 };
@@ -88,7 +91,7 @@ struct dec_turn {
 struct dec_cpu {
     int32_t cpu;
 
-    ST_VEC(struct dec_turn) turns;
+    ST_VEC(struct dec_turn) turns; /* by their starts */
 };
 
 /* The trace of one ring. */
@@ -244,7 +247,11 @@ struct dec_sideband {
 
     uint64_t skipped; /* records of a type that this version does not know */
 
+    uint64_t unchained; /* samples of events without call chains */
+
     struct dec_tid *tids; /* inside: the latest thread of each tid */
+
+    struct dec_pid *pids; /* inside: the latest process of each pid */
 
     pthread_mutex_t lock; /* inside: who is on a ring may be asked while a thread is made */
 };

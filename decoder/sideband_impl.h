@@ -19,6 +19,8 @@ struct sb_vdso {
 
     uint64_t address;
 
+    bool narrow; /* of 32-bit programs */
+
     struct dec_image *image;
 };
 
@@ -32,7 +34,7 @@ struct sb_context {
 
     ST_VEC(struct dec_aux_loss) losses;
 
-    ST_VEC(struct pd_build_id) build_ids; /* of files, for mappings that carry none */
+    ST_VEC(struct pd_build_id) build_ids; /* of files, for mappings that carry none; by name */
 
     ST_VEC(struct sb_timed) timed;
 
@@ -40,7 +42,7 @@ struct sb_context {
 
     uint64_t reference; /* the latest of PD_RECORD_AUXTRACE */
 
-    bool has_kcore;
+    bool has_kcore, kernel_named;
 
     bool sampled_at_switches; /* sb->sampled is no more than that */
 };
@@ -119,6 +121,9 @@ int sb_meta_sample(struct sb_context *c, const struct pd_record *record, struct 
 /* The image of a process's vdso, if the snapshot carries it; else NULL. */
 struct dec_image *sb_find_vdso(const struct sb_context *c, int32_t pid, uint64_t address);
 
+/* Whether an address is one that 32-bit programs can have. */
+bool sb_is_narrow(uint64_t address);
+
 /* Uses what the recorder tells of its rings and of the end. 0 or -1 (no memory). */
 int sb_apply_meta(struct sb_context *c);
 
@@ -129,5 +134,21 @@ void sb_sort_kernel_names(struct dec_sideband *sb);
 /* Maps the kernel's code that the snapshot carries (kcore_dir), with the names of its kallsyms. A broken one
  * is a warning. */
 int sb_map_kcore(struct sb_context *c, struct st_error *err);
+
+/* A mapping of the kernel's core as perf tells of it: its name is [kernel.kallsyms] with a symbol behind it,
+ * and pgoff the address of that symbol (tools/perf/util/synthetic-events.c,
+ * __perf_event__synthesize_kernel_mmap). */
+struct sb_kernel_map {
+    const char *name;
+
+    uint64_t address, pgoff;
+
+    struct dec_image *image;
+};
+
+/* Names the kernel's functions by this machine's /proc/kallsyms where the recording has no copy of its own
+ * and that symbol stands at the recorded address: the kernel is laid out anew at each boot, so it is the same
+ * boot. */
+int sb_name_running_kernel(struct sb_context *c, const struct sb_kernel_map *map, struct st_error *err);
 
 #endif

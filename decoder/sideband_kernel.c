@@ -1,6 +1,7 @@
 /* The kernel's code and names as the snapshot carries them: perf's kcore_dir (kcore, kallsyms). */
 #include "decoder/sideband_impl.h"
 
+#include "base/infile.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -33,7 +34,7 @@ static int map_segments(struct sb_context *c, Elf *elf, struct dec_image *image,
 
 static int map_file(struct sb_context *c, const char *path, struct dec_image *image, struct st_error *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = st_infile_open(path, ST_INFILE_FILE);
     Elf *elf;
     int rc;
 
@@ -42,7 +43,7 @@ static int map_file(struct sb_context *c, const char *path, struct dec_image *im
         return 0;
     }
     elf_version(EV_CURRENT);
-    elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+    elf = elf_begin(fd, ELF_C_READ, NULL);
     rc = elf ? map_segments(c, elf, image, err) : 0;
     elf_end(elf);
     close(fd);
@@ -51,8 +52,10 @@ static int map_file(struct sb_context *c, const char *path, struct dec_image *im
     return rc;
 }
 
-/* A line "ADDRESS TYPE NAME[\tMODULE]"; only code has a name here. */
-static int add_name(struct sb_context *c, struct dec_image *image, char *line, struct st_error *err)
+/* A line "ADDRESS TYPE NAME[\tMODULE]"; only code has a name here. `offset` leads from an address to the
+ * image's own. */
+static int add_name(struct sb_context *c, struct dec_image *image, uint64_t offset, char *line,
+                    struct st_error *err)
 {
     char *end;
     uint64_t address = strtoull(line, &end, 16);
@@ -67,12 +70,14 @@ static int add_name(struct sb_context *c, struct dec_image *image, char *line, s
         *module++ = '\0';
     if (!strcmp(name, "__switch_to"))
         c->sb->switch_to = address;
-    return *name && address ? dec_image_add_symbol(image, address, 0, name, module, err) : 0;
+    return *name && address ? dec_image_add_symbol(image, address + offset, 0, name, module, err) : 0;
 }
 
-static int add_names(struct sb_context *c, const char *path, struct dec_image *image, struct st_error *err)
+static int add_names(struct sb_context *c, const char *path, struct dec_image *image, uint64_t offset,
+                     struct st_error *err)
 {
-    FILE *file = fopen(path, "re");
+    int fd = st_infile_open(path, ST_INFILE_FILE);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
     char *line = NULL;
     size_t size = 0;
     int rc = 0;
@@ -82,7 +87,7 @@ static int add_names(struct sb_context *c, const char *path, struct dec_image *i
         return 0;
     }
     while (!rc && getline(&line, &size, file) > 0)
-        rc = add_name(c, image, line, err);
+        rc = add_name(c, image, offset, line, err);
     free(line);
     fclose(file);
     return rc;
@@ -105,5 +110,39 @@ int sb_map_kcore(struct sb_context *c, struct st_error *err)
     if (rc || !c->has_kcore)
         return rc;
     snprintf(strrchr(path, '/') + 1, sizeof("kallsyms"), "kallsyms");
-    return add_names(c, path, image, err);
+    return add_names(c, path, image, 0, err);
+}
+
+/* The address that this machine's kernel has for a symbol; 0: not known, or not shown to this user. */
+static uint64_t running_kernel_has(const char *symbol)
+{
+    int fd = st_infile_open("/proc/kallsyms", ST_INFILE_FILE);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+    uint64_t found = 0;
+    char *line = NULL;
+    size_t size = 0;
+
+    while (file && !found && getline(&line, &size, file) > 0) {
+        const char *name = strrchr(line, ' ');
+
+        line[strcspn(line, "\n")] = '\0';
+        if (name && !strcmp(name + 1, symbol))
+            found = strtoull(line, NULL, 16);
+    }
+    free(line);
+    if (file)
+        fclose(file);
+    return found;
+}
+
+int sb_name_running_kernel(struct sb_context *c, const struct sb_kernel_map *map, struct st_error *err)
+{
+    static const char prefix[] = "[kernel.kallsyms]";
+    const char *symbol = map->name + sizeof(prefix) - 1;
+
+    if (c->kernel_named || strncmp(map->name, prefix, sizeof(prefix) - 1) != 0 || !*symbol || !map->pgoff ||
+        running_kernel_has(symbol) != map->pgoff)
+        return 0;
+    c->kernel_named = true;
+    return add_names(c, "/proc/kallsyms", map->image, map->pgoff - map->address, err);
 }

@@ -1,6 +1,7 @@
 /* What the recorder says of the snapshot as a whole (base/stall_record.h, ST_META_EVENT_NAME). */
 #include "decoder/sideband_impl.h"
 
+#include <elf.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,19 @@ static int take_strings(struct sb_context *c, const struct pd_record *r, const s
     return 0;
 }
 
+bool sb_is_narrow(uint64_t address)
+{
+    return !(address >> 32);
+}
+
+/* The kernel has a vdso for 64-bit programs and another for 32-bit ones. */
+static bool is_of_32_bits(const uint8_t *bytes, uint64_t size, uint64_t address)
+{
+    if (size > EI_CLASS && !memcmp(bytes, ELFMAG, SELFMAG))
+        return bytes[EI_CLASS] == ELFCLASS32;
+    return sb_is_narrow(address);
+}
+
 static int take_vdso(struct sb_context *c, const struct pd_record *r, const struct pd_sample *sample,
                      struct st_error *err)
 {
@@ -49,11 +63,13 @@ static int take_vdso(struct sb_context *c, const struct pd_record *r, const stru
     if (!bytes)
         return st_nomem(err, "the vdso");
     memcpy(bytes, (const char *)sample->raw + sizeof(head), head.size);
-    rc = dec_images_add_bytes(c->images, "[vdso]", bytes, head.size, &vdso.image, err);
-    if (rc)
-        return rc;
     vdso.pid = (int32_t)head.pid;
     vdso.address = head.address;
+    vdso.narrow = is_of_32_bits(bytes, head.size, head.address);
+    rc = dec_images_add_bytes(c->images, vdso.narrow ? "[vdso32]" : "[vdso]", bytes, head.size, &vdso.image,
+                              err);
+    if (rc)
+        return rc;
     return st_vec_push(&c->vdsos, vdso) ? st_nomem(err, "the vdso") : 0;
 }
 
@@ -75,13 +91,17 @@ int sb_meta_sample(struct sb_context *c, const struct pd_record *r, struct st_er
     return 0;
 }
 
-/* One that several processes share is there once, for one of them. */
+/* One that several processes share is there once, for one of them; of two kinds, the one that a program with
+ * such addresses has. */
 struct dec_image *sb_find_vdso(const struct sb_context *c, int32_t pid, uint64_t address)
 {
     for (size_t i = 0; i < c->vdsos.n; i++)
         if (c->vdsos.at[i].pid == pid && c->vdsos.at[i].address == address)
             return c->vdsos.at[i].image;
-    return c->vdsos.n ? c->vdsos.at[0].image : NULL;
+    for (size_t i = 0; i < c->vdsos.n; i++)
+        if (c->vdsos.at[i].narrow == sb_is_narrow(address))
+            return c->vdsos.at[i].image;
+    return NULL;
 }
 
 static const char *value_of(const struct dec_meta *meta, const char *key)
@@ -139,7 +159,14 @@ static int apply_dropped(struct sb_context *c, const char *key, const char *what
     n.time = c->sb->first;
     n.until = (uint64_t)since;
     snprintf(n.detail, sizeof(n.detail), "older %s were dropped for room", what);
-    return st_vec_push(&c->sb->notices, n);
+    if (st_vec_push(&c->sb->notices, n))
+        return -1;
+    /* They are in the order of their times. */
+    for (size_t i = c->sb->notices.n - 1; i > 0 && c->sb->notices.at[i - 1].time > n.time; i--) {
+        c->sb->notices.at[i] = c->sb->notices.at[i - 1];
+        c->sb->notices.at[i - 1] = n;
+    }
+    return 0;
 }
 
 static int take_pauses(struct dec_sideband *sb)
@@ -156,6 +183,21 @@ static int take_pauses(struct dec_sideband *sb)
             continue;
         last = p.resumed;
         if (st_vec_push(&sb->pauses, p))
+            return -1;
+    }
+    return 0;
+}
+
+/* Names of code that was made at run time, which the recorder could not take over. */
+static int take_unnamed(struct dec_sideband *sb)
+{
+    for (size_t i = 0; i < sb->meta.n; i++) {
+        struct dec_notice n = {.time = sb->last, .cpu = -1, .lost = true, .name = "no names"};
+
+        if (sscanf(sb->meta.at[i].text, "unnamed.%" SCNd32 "=", &n.tid) != 1)
+            continue;
+        snprintf(n.detail, sizeof(n.detail), "%s", sb->meta.at[i].value);
+        if (st_vec_push(&sb->notices, n))
             return -1;
     }
     return 0;
@@ -181,7 +223,7 @@ int sb_apply_meta(struct sb_context *c)
         return -1;
     if (done > 0 && sb->last)
         sb->last = (uint64_t)done > sb->last ? (uint64_t)done : sb->last;
-    if (apply_dropped(c, "switches_since", "context switches"))
+    if (take_unnamed(sb) || apply_dropped(c, "switches_since", "context switches"))
         return -1;
     if (apply_dropped(c, "stalls_since", "stall records"))
         return -1;

@@ -109,10 +109,18 @@ static int fits(const struct pd_record *r, size_t fixed, bool name, struct st_er
 
 static const struct pd_build_id *find_build_id(const struct sb_context *c, const char *path)
 {
-    for (size_t i = 0; i < c->build_ids.n; i++)
-        if (!strcmp(c->build_ids.at[i].filename, path))
-            return &c->build_ids.at[i];
-    return NULL;
+    size_t low = 0, high = c->build_ids.n;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+
+        if (strcmp(c->build_ids.at[mid].filename, path) < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < c->build_ids.n && !strcmp(c->build_ids.at[low].filename, path) ? &c->build_ids.at[low]
+                                                                                : NULL;
 }
 
 static int map(struct sb_context *c, const struct pd_record *r, uint64_t time, struct dec_image_id *id,
@@ -127,8 +135,13 @@ static int map(struct sb_context *c, const struct pd_record *r, uint64_t time, s
         return 0;
     if (!kernel && !process)
         return st_nomem(err, "a process");
-    if (!strcmp(id->path, "[vdso]") && (image = sb_find_vdso(c, (int32_t)m->pid, m->address)))
-        return dec_space_map(process->space, time, m->address, m->length, m->pgoff, image, err);
+    if (process && !strcmp(id->path, "[vdso]")) {
+        image = sb_find_vdso(c, (int32_t)m->pid, m->address);
+        if (image)
+            return dec_space_map(process->space, time, m->address, m->length, m->pgoff, image, err);
+        if (sb_is_narrow(m->address))
+            id->path = "[vdso32]"; /* perf's name of it: never this program's own */
+    }
     id->kernel = kernel;
     id->pid = (int32_t)m->pid;
     if (!id->build_id_size && find_build_id(c, id->path)) {
@@ -136,6 +149,8 @@ static int map(struct sb_context *c, const struct pd_record *r, uint64_t time, s
         id->build_id_size = find_build_id(c, id->path)->id_size;
     }
     rc = dec_images_get(c->images, id, &image, err);
+    if (!rc && kernel)
+        rc = sb_name_running_kernel(c, &(struct sb_kernel_map){id->path, m->address, m->pgoff, image}, err);
     return rc ? rc
               : dec_space_map(kernel ? c->sb->kernel : process->space, time, m->address, m->length, m->pgoff,
                               image, err);
@@ -490,6 +505,7 @@ int sb_collect(void *context, const struct pd_record *r, struct st_error *err)
             return keep(c, r, err);
         if (sb_point_kind(r->event) && sb_point(c, r, err))
             return err->code;
+        c->sb->unchained += r->event && !(r->event->attr.sample_type & PERF_SAMPLE_CALLCHAIN);
         return sb_is_sample(r) ? sb_sample(c, r, err) : 0;
     default:
         break;

@@ -18,7 +18,7 @@ static int add_turn(struct sb_context *c, struct dec_thread *thread, uint64_t st
 {
     struct dec_cpu *on = find_cpu(c->sb, cpu);
 
-    return on ? st_vec_push(&on->turns, (struct dec_turn){start, end, thread}) : -1;
+    return on ? st_vec_push(&on->turns, (struct dec_turn){.start = start, .end = end, .thread = thread}) : -1;
 }
 
 /* The thread leaves its CPU. Where its coming was not seen, it ran since the recording began. */
@@ -81,13 +81,25 @@ static int by_start(const void *a, const void *b)
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
+static void sort_turns(struct dec_cpu *cpu)
+{
+    uint64_t reach = 0;
+
+    if (cpu->turns.n)
+        qsort(cpu->turns.at, cpu->turns.n, sizeof(struct dec_turn), by_start);
+    for (size_t i = 0; i < cpu->turns.n; i++) {
+        if (cpu->turns.at[i].end > reach)
+            reach = cpu->turns.at[i].end;
+        cpu->turns.at[i].reach = reach;
+    }
+}
+
 int sb_end_switches(struct sb_context *c)
 {
     for (size_t i = 0; i < c->sb->threads.n; i++)
         if (end_thread(c, c->sb->threads.at[i]))
             return -1;
     for (size_t i = 0; i < c->sb->cpus.n; i++)
-        if (c->sb->cpus.at[i].turns.n)
-            qsort(c->sb->cpus.at[i].turns.at, c->sb->cpus.at[i].turns.n, sizeof(struct dec_turn), by_start);
+        sort_turns(&c->sb->cpus.at[i]);
     return 0;
 }

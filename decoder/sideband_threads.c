@@ -19,6 +19,14 @@ struct dec_tid {
     UT_hash_handle hh;
 };
 
+struct dec_pid {
+    int32_t pid;
+
+    struct dec_process *latest;
+
+    UT_hash_handle hh;
+};
+
 static struct dec_tid *find(const struct dec_sideband *sb, int32_t tid, int32_t cpu)
 {
     struct dec_tid *entry = NULL;
@@ -75,9 +83,38 @@ struct dec_thread *dec_sideband_need_thread(struct dec_sideband *sb, int32_t pid
     return thread;
 }
 
+static struct dec_pid *find_pid(const struct dec_sideband *sb, int32_t pid)
+{
+    struct dec_pid *entry = NULL;
+    struct dec_pid *pids = sb->pids;
+
+    HASH_FIND_INT(pids, &pid, entry);
+    return entry;
+}
+
+/* The pid's entry, made if need be. NULL: no memory. */
+static struct dec_pid *enter_pid(struct dec_sideband *sb, int32_t pid)
+{
+    struct dec_pid *entry = find_pid(sb, pid);
+
+    if (entry)
+        return entry;
+    entry = calloc(1, sizeof(*entry));
+    if (!entry)
+        return NULL;
+    entry->pid = pid;
+    HASH_ADD_INT(sb->pids, pid, entry);
+    if (!entry->hh.tbl) {
+        free(entry);
+        return NULL;
+    }
+    return entry;
+}
+
 struct dec_process *sb_new_process(struct sb_context *c, int32_t pid, int32_t parent, uint64_t time)
 {
-    struct dec_process *process = calloc(1, sizeof(*process));
+    struct dec_pid *entry = enter_pid(c->sb, pid);
+    struct dec_process *process = entry ? calloc(1, sizeof(*process)) : NULL;
 
     if (!process)
         return NULL;
@@ -88,15 +125,15 @@ struct dec_process *sb_new_process(struct sb_context *c, int32_t pid, int32_t pa
         free(process);
         return NULL;
     }
+    entry->latest = process;
     return process;
 }
 
 struct dec_process *sb_find_process(const struct dec_sideband *sb, int32_t pid)
 {
-    for (size_t i = sb->processes.n; i-- > 0;)
-        if (sb->processes.at[i]->pid == pid)
-            return sb->processes.at[i];
-    return NULL;
+    const struct dec_pid *entry = find_pid(sb, pid);
+
+    return entry ? entry->latest : NULL;
 }
 
 struct dec_process *sb_process(struct sb_context *c, int32_t pid)
@@ -190,11 +227,17 @@ static void free_thread(struct dec_thread *thread)
 void sb_free_threads(struct dec_sideband *sb)
 {
     struct dec_tid *entry, *next;
+    struct dec_pid *pid, *next_pid;
 
     HASH_ITER(hh, sb->tids, entry, next)
     {
         HASH_DEL(sb->tids, entry);
         free(entry);
+    }
+    HASH_ITER(hh, sb->pids, pid, next_pid)
+    {
+        HASH_DEL(sb->pids, pid);
+        free(pid);
     }
     for (size_t i = 0; i < sb->threads.n; i++)
         free_thread(sb->threads.at[i]);

@@ -3,8 +3,30 @@
 
 #include "base/vec.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* A byte of code that changed. */
+struct patch {
+    uint64_t address, time;
+
+    uint32_t order; /* of those at one time */
+
+    uint8_t fresh, old;
+
+    bool has_fresh, has_old;
+};
+
+/* They come in the order of their times and are looked up by address: sorted when the first is looked for. */
+struct patches {
+    ST_VEC(struct patch) by_address; /* then by time and order */
+
+    ST_VEC(uint64_t) times; /* ascending */
+
+    atomic_bool sorted;
+};
 
 struct dec_space {
     const struct dec_space *kernel;
@@ -15,7 +37,7 @@ struct dec_space {
 
     size_t nreach;
 
-    ST_VEC(uint8_t *) patches;
+    struct patches patches;
 };
 
 int dec_space_new(const struct dec_space *kernel, struct dec_space **space, struct st_error *err)
@@ -34,9 +56,8 @@ void dec_space_free(struct dec_space *space)
         return;
     st_vec_free(&space->maps);
     free(space->reach);
-    for (size_t i = 0; i < space->patches.n; i++)
-        free(space->patches.at[i]);
-    st_vec_free(&space->patches);
+    st_vec_free(&space->patches.by_address);
+    st_vec_free(&space->patches.times);
     free(space);
 }
 
@@ -109,7 +130,6 @@ static void keep_part(struct dec_space *space, const struct dec_mapping *old, ui
     part.start = start;
     part.end = end;
     part.pgoff = old->pgoff + (start - old->start);
-    part.patch = old->patch ? old->patch + (start - old->start) : NULL;
     part.since = time;
     part.until = UINT64_MAX;
     insert(space, &part);
@@ -153,53 +173,141 @@ int dec_space_map(struct dec_space *space, uint64_t time, uint64_t address, uint
     return put(space, &mapping) ? st_nomem(err, "an address space") : 0;
 }
 
-/* A copy of the bytes, kept with the space; NULL: no memory. */
-static uint8_t *keep_bytes(struct dec_space *space, const uint8_t *bytes, size_t n)
-{
-    uint8_t *copy = malloc(n);
-    if (copy && !st_vec_push(&space->patches, copy))
-        return memcpy(copy, bytes, n);
-    free(copy);
-    return NULL;
-}
-
-/* The mappings that stand there at `time` have these bytes from then on; with `first` those that were never
- * patched have them from their beginning on. */
-static int overlay(struct dec_space *space, uint64_t time, bool first, uint64_t address,
-                   struct dec_code_bytes bytes)
-{
-    uint8_t *copy = bytes.n ? keep_bytes(space, bytes.at, bytes.n) : NULL;
-    if (bytes.n && !copy)
-        return ST_ENOMEM;
-    for (size_t done = 0, part; done < bytes.n; done += part) {
-        const struct dec_mapping *found = dec_space_find(space, time, address + done);
-        if (!found)
-            break;
-        struct dec_mapping piece = *found;
-        part = bytes.n - done;
-        if (part > piece.end - (address + done))
-            part = (size_t)(piece.end - (address + done));
-        if (first && piece.patch)
-            continue;
-        piece.pgoff += address + done - piece.start;
-        piece.start = address + done;
-        piece.end = piece.start + part;
-        piece.since = first || piece.since > time ? piece.since : time;
-        piece.until = UINT64_MAX;
-        piece.patch = copy + done;
-        if (put(space, &piece))
-            return ST_ENOMEM;
-    }
-    return 0;
-}
-
 int dec_space_patch(struct dec_space *space, uint64_t time, uint64_t address, struct dec_code_bytes old,
                     struct dec_code_bytes fresh, struct st_error *err)
 {
-    int rc = overlay(space, time, true, address, old);
-    if (!rc)
-        rc = overlay(space, time, false, address, fresh);
-    return rc ? st_nomem(err, "an address space") : 0;
+    struct patches *p = &space->patches;
+    size_t n = old.n > fresh.n ? old.n : fresh.n;
+
+    if (st_vec_reserve(&p->by_address, n) || st_vec_push(&p->times, time))
+        return st_nomem(err, "an address space");
+    for (size_t i = 0; i < n; i++)
+        p->by_address.at[p->by_address.n++] = (struct patch){.address = address + i,
+                                                             .time = time,
+                                                             .order = (uint32_t)p->times.n,
+                                                             .has_fresh = i < fresh.n,
+                                                             .has_old = i < old.n,
+                                                             .fresh = i < fresh.n ? fresh.at[i] : 0,
+                                                             .old = i < old.n ? old.at[i] : 0};
+    atomic_store(&p->sorted, false);
+    return 0;
+}
+
+static int by_address(const void *x, const void *y)
+{
+    const struct patch *a = x, *b = y;
+
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    if (a->time != b->time)
+        return a->time < b->time ? -1 : 1;
+    return (a->order > b->order) - (a->order < b->order);
+}
+
+static int by_time(const void *x, const void *y)
+{
+    const uint64_t *a = x, *b = y;
+
+    return (*a > *b) - (*a < *b);
+}
+
+/* The patches, sorted. Several threads may look at once. */
+static const struct patches *sorted(const struct dec_space *space)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    struct patches *p = (struct patches *)(uintptr_t)&space->patches;
+
+    if (!p->by_address.n || atomic_load_explicit(&p->sorted, memory_order_acquire))
+        return p;
+    pthread_mutex_lock(&lock);
+    if (!atomic_load(&p->sorted)) {
+        qsort(p->by_address.at, p->by_address.n, sizeof(p->by_address.at[0]), by_address);
+        qsort(p->times.at, p->times.n, sizeof(p->times.at[0]), by_time);
+        atomic_store_explicit(&p->sorted, true, memory_order_release);
+    }
+    pthread_mutex_unlock(&lock);
+    return p;
+}
+
+/* Index of the first patch of an address or above that is later than `time`. */
+static size_t patch_after(const struct patches *p, uint64_t address, uint64_t time)
+{
+    size_t low = 0, high = p->by_address.n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct patch *at = &p->by_address.at[middle];
+
+        if (at->address < address || (at->address == address && at->time <= time))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static size_t patch_from(const struct patches *p, uint64_t address)
+{
+    return address ? patch_after(p, address - 1, UINT64_MAX) : 0;
+}
+
+bool dec_space_patched(const struct dec_space *space, uint64_t address, uint64_t n)
+{
+    const struct patches *p = sorted(dec_space_side(space, address));
+    size_t first = p->by_address.n ? patch_from(p, address) : 0;
+
+    return first < p->by_address.n && p->by_address.at[first].address - address < n;
+}
+
+/* The byte that a mapping has at `address` at a time, if it changed there: what the last change before left,
+ * or the next one replaced. */
+static void patch_byte(const struct patches *p, const struct dec_mapping *m, uint64_t time, uint64_t address,
+                       uint8_t *byte)
+{
+    size_t i = patch_after(p, address, time), next = i;
+    const struct patch *at;
+
+    while (i-- > 0 && p->by_address.at[i].address == address && p->by_address.at[i].time >= m->since)
+        if (p->by_address.at[i].has_fresh) {
+            *byte = p->by_address.at[i].fresh;
+            return;
+        }
+    at = &p->by_address.at[next];
+    if (next < p->by_address.n && at->address == address && at->time < m->until && at->has_old)
+        *byte = at->old;
+}
+
+/* What changed of the bytes of a mapping. */
+static void patch_bytes(const struct dec_space *space, const struct dec_mapping *m, uint64_t time,
+                        uint64_t address, uint8_t *bytes, size_t n)
+{
+    const struct patches *p = sorted(space);
+    uint64_t at = time > m->since ? time : m->since;
+    size_t i = p->by_address.n ? patch_from(p, address) : 0;
+
+    while (i < p->by_address.n && p->by_address.at[i].address - address < n) {
+        uint64_t changed = p->by_address.at[i].address;
+
+        patch_byte(p, m, at, changed, &bytes[changed - address]);
+        i = patch_after(p, changed, UINT64_MAX);
+    }
+}
+
+/* The next time that code changes; UINT64_MAX: never. */
+static uint64_t next_patch(const struct dec_space *space, uint64_t time)
+{
+    const struct patches *p = sorted(space);
+    size_t low = 0, high = p->times.n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (p->times.at[middle] <= time)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < p->times.n ? p->times.at[low] : UINT64_MAX;
 }
 
 void dec_space_exec(struct dec_space *space, uint64_t time)
@@ -251,7 +359,7 @@ const struct dec_space *dec_space_side(const struct dec_space *space, uint64_t a
 
 uint64_t dec_space_stable(const struct dec_space *space, uint64_t time)
 {
-    uint64_t until = UINT64_MAX;
+    uint64_t until = next_patch(space, time);
     for (size_t i = 0; i < space->maps.n; i++) {
         const struct dec_mapping *mapping = &space->maps.at[i];
         if (mapping->until > time && mapping->until < until && mapping->since < mapping->until)
@@ -288,11 +396,9 @@ size_t dec_space_read(const struct dec_space *space, uint64_t time, uint64_t add
         size_t part = n - done;
         if (part > mapping->end - mapping->start - skip)
             part = (size_t)(mapping->end - mapping->start - skip);
-        size_t got = part;
-        if (mapping->patch)
-            memcpy((uint8_t *)buf + done, mapping->patch + skip, part);
-        else
-            got = dec_image_read(mapping->image, mapping->pgoff + skip, (uint8_t *)buf + done, part);
+        size_t got = dec_image_read(mapping->image, mapping->pgoff + skip, (uint8_t *)buf + done, part);
+        patch_bytes(dec_space_side(space, address + done), mapping, time, address + done,
+                    (uint8_t *)buf + done, got);
         done += got;
         if (got < part)
             break;

@@ -18,8 +18,6 @@ struct dec_mapping {
     uint64_t since, until; /* times: [since, until); until UINT64_MAX: to the end */
 
     struct dec_image *image;
-
-    const uint8_t *patch; /* the bytes, instead of the image's; NULL: the image's */
 };
 
 struct dec_space;
@@ -38,8 +36,8 @@ int dec_space_map(struct dec_space *space, uint64_t time, uint64_t address, uint
 
 /* Code bytes changed at `time` (Linux, PERF_RECORD_TEXT_POKE): from then on `fresh` stands at `address`;
  * before, where no earlier change is known, `old`. Either may be empty. The bytes are copied; they belong to
- * the space, so this is not for one that will be forked. Where nothing is mapped nothing changes. ST_ENOMEM:
- * part of it may have been done. */
+ * the space, so this is not for one that will be forked. What is mapped there later has its own bytes.
+ * ST_ENOMEM: part of it may have been done. */
 struct dec_code_bytes {
     const uint8_t *at;
 
@@ -77,8 +75,11 @@ void dec_space_symbol(const struct dec_space *space, uint64_t time, uint64_t add
 /* The space that answers for an address: the kernel's, or `space` itself. */
 const struct dec_space *dec_space_side(const struct dec_space *space, uint64_t address);
 
-/* From when on dec_space_find() may answer otherwise than at `time`, for addresses that the space answers for
- * itself: the next time that a mapping is replaced or ends. UINT64_MAX: never. */
+/* Whether code in [address, address + n) was changed at any time. */
+bool dec_space_patched(const struct dec_space *space, uint64_t address, uint64_t n);
+
+/* From when on dec_space_find() or dec_space_read() may answer otherwise than at `time`, for addresses that
+ * the space answers for itself: the next time that a mapping is replaced or ends. UINT64_MAX: never. */
 uint64_t dec_space_stable(const struct dec_space *space, uint64_t time);
 
 /* Copies up to n code bytes at `address` as they were at `time`, across adjoining mappings. Returns how many

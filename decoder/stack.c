@@ -29,6 +29,7 @@ void dec_stack_close(struct dec_stack *s)
         return;
     stk_drop_parked(s);
     st_vec_free(&s->parked);
+    st_vec_free(&s->resumed.path);
     st_vec_free(&s->frames);
     stk_clear_rows(s);
     st_vec_free(&s->blocks);

@@ -46,7 +46,7 @@ struct dec_function {
 
     uint64_t own; /* `start` in the image's own addresses */
 
-    struct dec_inline_tree *inlined; /* what was put in line in it; NULL: nothing, or it is not wanted */
+    struct dec_inline_tree *inlined; /* what was inlined in it; NULL: nothing, or it is not wanted */
 };
 
 /* Stand-ins for what a user-only trace does not hold. */
@@ -83,7 +83,7 @@ struct dec_stack_config {
      * carry it. May be NULL. */
     unsigned (*length)(void *ctx, uint64_t time, uint64_t address);
 
-    /* The symbol of a function that was put in line (dec_function.inlined); UINT32_MAX: no memory. NULL: such
+    /* The symbol of a function that was inlined (dec_function.inlined); UINT32_MAX: no memory. NULL: such
      * functions are no calls. */
     uint32_t (*inlined)(void *ctx, const struct dec_function *function, uint32_t node);
 

@@ -1,6 +1,8 @@
 /* Frames and the rows they become: push, pop, unwind, tail call, a caller that turns up late. */
 #include "decoder/stack_impl.h"
 
+#include <string.h>
+
 uint64_t stk_cpu(const struct dec_stack *s)
 {
     uint64_t off = s->offcpu_sum;
@@ -246,6 +248,53 @@ int stk_base_returned(struct dec_stack *s, const struct dec_function *function, 
                         .ran = true,
                         .inlined = f->inlined};
     stk_add_child(s, of_tops);
+    s->counts.reconstructed++;
+    return 0;
+}
+
+/* Open inlined calls were added at the end, from index `first` on: they belong before those from `to` on. */
+static void move_inlined(struct dec_stack *s, size_t to, size_t first)
+{
+    size_t n = s->inlined.n - first;
+
+    for (size_t i = 0; i < n; i++) {
+        struct inlined one = s->inlined.at[first + i];
+
+        memmove(&s->inlined.at[to + i + 1], &s->inlined.at[to + i], (first - to) * sizeof(one));
+        s->inlined.at[to + i] = one;
+    }
+}
+
+int stk_base_called(struct dec_stack *s, size_t base, const struct dec_function *function,
+                    const struct parked_frame *called)
+{
+    struct frame b = s->frames.at[base], caller = {.function = function, .kind = FRAME_BASE, .ran = true};
+    const struct shared_parent tops = s->parents.at[b.island.parent];
+    uint32_t innermost = (uint32_t)s->inserted.n | ROW_INSERTED;
+    size_t inlined = s->inlined.n;
+    struct tdb_span call = {.symbol = function->symbol, .flags = TDB_CALL_NO_CALL | tops.flags};
+
+    if (st_vec_reserve(&s->frames, 1) || stk_insert_inlined(s, function, called->ret, &b.island, call.flags))
+        return -1;
+    caller.row = (uint32_t)s->inserted.n | ROW_INSERTED;
+    call.parent = (ROW_SHARED | (uint32_t)s->parents.n) + 1;
+    if (stk_insert_row(s, &call, &b.island) || new_parent(s, tops.handle, caller.row, call.flags))
+        return -1;
+    s->parents.at[b.island.parent].handle = innermost + 1;
+    caller.island = b.island;
+    caller.island.parent = (uint32_t)s->parents.n - 1;
+    caller.cpu_start = b.island.cpu_start;
+    caller.work = b.island.work;
+    caller.inlined = b.inlined;
+    for (size_t i = base; i < s->frames.n; i++)
+        s->frames.at[i].inlined += (uint32_t)(s->inlined.n - inlined);
+    move_inlined(s, b.inlined, inlined);
+    s->frames.at[base].ret = called->ret;
+    s->frames.at[base].alt = called->alt;
+    s->frames.at[base].kind = called->kind;
+    memmove(&s->frames.at[base + 1], &s->frames.at[base], (s->frames.n - base) * sizeof(b));
+    s->frames.at[base] = caller;
+    s->frames.n++;
     s->counts.reconstructed++;
     return 0;
 }

@@ -56,7 +56,7 @@ struct frame {
                          frame. A FRAME_INNER has those of the frame it is in */
 };
 
-/* A function that was put in line in the function of a frame, or in another such one. */
+/* A function that was inlined in the function of a frame, or in another such one. */
 struct inlined {
     const struct dec_inline_tree *tree;
 
@@ -120,7 +120,19 @@ struct parked {
 
     struct parked_frame *frames; /* outermost first */
 
-    size_t n;
+    size_t n, alike; /* frames; stacks with these frames */
+};
+
+/* An island that goes on where several different stacks were left: which of them it is shows as it returns to
+ * its callers. Until then all of them stay parked. */
+struct resumed {
+    bool open;
+
+    uint32_t row; /* of the island */
+
+    uint64_t ret; /* of the parked stacks */
+
+    ST_VEC(uint64_t) path; /* where it returned to since */
 };
 
 struct dec_stack {
@@ -155,6 +167,8 @@ struct dec_stack {
     ST_VEC(uint32_t) active; /* by symbol: how often it is on the path, as calls go out; 0 in between */
 
     ST_VEC(struct parked) parked;
+
+    struct resumed resumed; /* the latest such island */
 
     uint64_t now;
 
@@ -249,6 +263,12 @@ int stk_tail(struct dec_stack *s, const struct dec_function *function);
  * where it goes on there behind the call; 0: not known. 0 or -1. */
 int stk_base_returned(struct dec_stack *s, const struct dec_function *function, uint64_t address);
 
+/* The frame of index `base`, a FRAME_BASE, turns out to have been called by
+ * `function`, where it will return to `address`: it becomes a frame as `called` says, and that function the
+ * base. 0 or -1. */
+int stk_base_called(struct dec_stack *s, size_t base, const struct dec_function *function,
+                    const struct parked_frame *called);
+
 /* ---- stack_rules.c: 0 or -1 ---- */
 int stk_call(struct dec_stack *s, const struct dec_event *e);
 int stk_return(struct dec_stack *s, const struct dec_event *e);
@@ -284,7 +304,8 @@ int stk_new_image(struct dec_stack *s, uint64_t address);
 /* Parks the switched islands among the frames from index `from` on. 0 or -1. */
 int stk_park(struct dec_stack *s, size_t from);
 
-/* If a parked stack goes on at `address`: puts its frames back. 1: done, 0: none, -1: no memory. */
+/* If a parked stack goes on at `address`: puts its frames back. Where different ones may: only the function
+ * there, as an island; stk_settle() finds its callers. 1: done, 0: none, -1: no memory. */
 int stk_unpark(struct dec_stack *s, uint64_t address);
 
 /* The same for a stack that goes on behind any of its calls: what is called there has been given up, as Go
@@ -301,6 +322,11 @@ int stk_park_jumped(struct dec_stack *s, size_t from);
 /* If a parked stack has a frame of `function`: unwinds to `keep` frames and puts that stack back down to that
  * frame. 1: done, 0: none, -1: no memory. */
 int stk_unpark_function(struct dec_stack *s, size_t keep, const struct dec_function *function);
+
+/* The top frame, a FRAME_BASE, returns to `address`. If its island went on where several stacks were left:
+ * those that returned elsewhere are ruled out, and when one is left its frames are put around. 1: the return
+ * is done, 0: not, -1: no memory. */
+int stk_settle(struct dec_stack *s, uint64_t address);
 
 void stk_drop_parked(struct dec_stack *s);
 
@@ -319,7 +345,7 @@ int stk_resumed(struct dec_stack *s, uint64_t address, const struct dec_function
 /* If a fiber ends in `function`, which started it: drops its frames. 1: done, 0: not, -1: no memory. */
 int stk_fiber_ended(struct dec_stack *s, const struct dec_function *function);
 
-/* ---- stack_inlined.c: what was put in line ---- */
+/* ---- stack_inlined.c: what was inlined ---- */
 
 /* What ran up to the event, whose time has not come yet. Nothing where inlined calls are not wanted. 0 or -1.
  */

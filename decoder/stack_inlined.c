@@ -1,4 +1,4 @@
-/* Calls of functions that were put in line: they begin and end with the instructions of theirs that run, and
+/* Calls of functions that were inlined: they begin and end with the instructions of theirs that run, and
  * with the frame that holds them. */
 #include "decoder/stack_impl.h"
 

@@ -218,7 +218,9 @@ static int return_from_base(struct dec_stack *s, uint64_t address, const struct 
     int done;
 
     if (stk_top(s)->island.switched) {
-        done = stk_unpark(s, address);
+        done = stk_settle(s, address);
+        if (!done)
+            done = stk_unpark(s, address);
         if (done)
             return done < 0 ? -1 : 0;
         if (function->role == DEC_ROLE_FIBER_STARTER && s->frames.n > 1) {

@@ -15,8 +15,8 @@ int dec_stats_print(FILE *out, const struct dec_stats *stats, struct st_error *e
             f->taken, f->indirect);
     fprintf(out,
             "\"calls\": %" PRIu64 ", \"returns\": %" PRIu64 ", \"errors\": %" PRIu64 ", \"gaps\": %" PRIu64
-            ", \"bytes\": %" PRIu64 ", \"seconds\": %.6f}\n",
-            stats->calls, stats->returns, f->errors, f->gaps, f->bytes, stats->seconds);
+            ", \"bytes\": %" PRIu64 ", \"slow\": %" PRIu64 ", \"seconds\": %.6f}\n",
+            stats->calls, stats->returns, f->errors, f->gaps, f->bytes, f->slow, stats->seconds);
     if (fflush(out) || ferror(out))
         return st_fail_errno(err, ST_EFAIL, "cannot write the statistics");
     return 0;

@@ -14,7 +14,8 @@ struct dec_stats {
     double seconds; /* wall time of decoding */
 };
 
-/* Prints {"instructions":…,"branches":{…},"calls":…,"returns":…,"errors":…,"gaps":…,"bytes":…,"seconds":…}
+/* Prints
+ * {"instructions":…,"branches":{…},"calls":…,"returns":…,"errors":…,"gaps":…,"bytes":…,"slow":…,"seconds":…}
  * and a newline. ST_EFAIL: writing failed. */
 int dec_stats_print(FILE *out, const struct dec_stats *stats, struct st_error *err);
 

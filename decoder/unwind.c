@@ -2,6 +2,7 @@
 #include "decoder/unwind.h"
 
 #include "base/vec.h"
+#include "decoder/debug_tables.h"
 
 #include <dwarf.h>
 #include <elfutils/libdwfl.h>
@@ -165,6 +166,19 @@ static int as_file(struct dec_image *image)
     return fd;
 }
 
+/* libdw opens compressed files too, and all their compressed sections. */
+static bool is_affordable(const struct dec_image *image, int fd)
+{
+    struct dec_elf elf;
+    bool affordable;
+
+    if (fd < 0 || dec_elf_open_fd(fd, &elf))
+        return false;
+    affordable = debug_is_affordable(&elf, image->path);
+    dec_elf_close(&elf);
+    return affordable;
+}
+
 /* The newest of mappings that lie on one another counts. One image has several mappings. */
 static void report_modules(Dwfl *dwfl, const struct dec_space *space)
 {
@@ -176,7 +190,10 @@ static void report_modules(Dwfl *dwfl, const struct dec_space *space)
         if (m->image->kernel || dwfl_addrmodule(dwfl, m->start))
             continue;
         copy = fd >= 0 ? dup(fd) : as_file(m->image); /* libdw closes what it took */
-        if (copy >= 0 && !dwfl_report_elf(dwfl, m->image->name, m->image->path, copy, bias, true))
+        if (is_affordable(m->image, copy) &&
+            dwfl_report_elf(dwfl, m->image->name, m->image->path, copy, bias, true))
+            continue;
+        if (copy >= 0)
             close(copy);
     }
 }

@@ -1,0 +1,555 @@
+/* The process that was started: opens, watches, names. Nothing that it reads comes from a file. */
+#include "decoder/worker.h"
+
+#include "base/folder.h"
+#include "base/log.h"
+#include "base/outfile.h"
+#include "base/progress.h"
+#include "base/safetext.h"
+#include "base/tempfiles.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <poll.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LOOK_MS = 100 /* at the memory of the worker */ };
+
+struct service {
+    const struct decode_options *options;
+
+    struct st_outfile out; /* fd -1: no database is wanted */
+
+    pid_t worker;
+
+    int socket, ended; /* `ended`: a pidfd */
+
+    int input; /* a folder that was named as the input; -1: none */
+
+    int code; /* the snapshot's folder of code; -1: none */
+
+    char code_folder[PATH_MAX];
+
+    char line[PATH_MAX]; /* to print in the end */
+
+    struct dec_says says;
+
+    int denied; /* the system call that ended the worker; -1: none */
+
+    bool too_large;
+};
+
+static volatile sig_atomic_t asked_to_end;
+
+static void note_signal(int number)
+{
+    asked_to_end = number;
+}
+
+/* ---- which files ---- */
+
+/* The part of `path` below `folder`, or NULL. */
+static const char *below(const char *path, const char *folder)
+{
+    size_t n = strlen(folder);
+
+    while (n > 1 && folder[n - 1] == '/')
+        n--;
+    if (strncmp(path, folder, n) != 0 || path[n] != '/')
+        return NULL;
+    while (path[n] == '/')
+        n++;
+    return path + n;
+}
+
+static bool was_named(const struct decode_options *o, const char *path)
+{
+    if (o->input)
+        return !strcmp(o->input, path);
+    for (size_t i = 0; i < o->raw.traces.n; i++)
+        if (!strcmp(o->raw.traces.at[i], path))
+            return true;
+    for (size_t i = 0; i < o->raw.images.n; i++)
+        if (!strcmp(o->raw.images.at[i].file, path))
+            return true;
+    return o->raw.list && !strcmp(o->raw.list, path);
+}
+
+/* A program, a library, an object or debug file: but not the memory of a process or of the kernel, which has
+ * the same format. */
+static bool is_program(int fd)
+{
+    Elf64_Ehdr head; /* up to e_type as that of 32 bits */
+    const ssize_t known = offsetof(Elf64_Ehdr, e_machine);
+
+    return pread(fd, &head, (size_t)known, 0) == known && !memcmp(head.e_ident, ELFMAG, SELFMAG) &&
+           (head.e_type == ET_EXEC || head.e_type == ET_DYN || head.e_type == ET_REL);
+}
+
+/* Recordings name files. For root, which may read all of them, only what everybody may read or what is a
+ * program is opened, and nothing of /proc. */
+static bool is_for_all(int fd)
+{
+    struct statfs system;
+    struct stat st;
+
+    if (geteuid())
+        return true;
+    if (fstat(fd, &st) || fstatfs(fd, &system) || system.f_type == PROC_SUPER_MAGIC)
+        return false;
+    return st.st_mode & S_IROTH || is_program(fd);
+}
+
+static int open_other(const char *path, enum st_infile_kind kind)
+{
+    int fd = kind == ST_INFILE_FILE ? st_infile_open(path, kind) : -1;
+
+    if (kind != ST_INFILE_FILE)
+        errno = EACCES;
+    if (fd < 0 || is_for_all(fd))
+        return fd;
+    close(fd);
+    errno = EACCES;
+    return -1;
+}
+
+static int open_asked(const struct service *s, const struct dec_request *request)
+{
+    const char *rest;
+
+    /* The names that the decoder has for the running kernel. */
+    if (was_named(s->options, request->path) || !strcmp(request->path, "/proc/kallsyms"))
+        return st_infile_open(request->path, request->kind);
+    if (s->input >= 0 && (rest = below(request->path, s->options->input)))
+        return st_infile_open_below(s->input, rest, request->kind);
+    if (s->code >= 0 && (rest = below(request->path, s->code_folder)))
+        return st_infile_open_below(s->code, rest, request->kind);
+    return open_other(request->path, request->kind);
+}
+
+/* The folder PREFIX.N.code beside a snapshot PREFIX.N.data, by the absolute name that the snapshot has for
+ * it. */
+static void find_code(struct service *s)
+{
+    static const char suffix[] = ".data";
+    char *full = s->options->input ? realpath(s->options->input, NULL) : NULL;
+    size_t n = full ? strlen(full) : 0;
+    int place;
+
+    if (n > sizeof(suffix) && n < PATH_MAX - 8 && !strcmp(full + n - (sizeof(suffix) - 1), suffix)) {
+        snprintf(s->code_folder, sizeof(s->code_folder), "%.*s.code", (int)(n - (sizeof(suffix) - 1)), full);
+        place = open(s->code_folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        s->code = place;
+    }
+    free(full);
+}
+
+/* ---- requests ---- */
+
+static void answer(int to, int fd, int error)
+{
+    char control[CMSG_SPACE(sizeof(int))] = {0};
+    struct dec_reply reply = {.error = fd < 0 ? error : 0};
+    struct iovec bytes = {&reply, sizeof(reply)};
+    struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1};
+    struct cmsghdr *head;
+
+    if (fd >= 0) {
+        message.msg_control = control;
+        message.msg_controllen = sizeof(control);
+        head = CMSG_FIRSTHDR(&message);
+        head->cmsg_level = SOL_SOCKET;
+        head->cmsg_type = SCM_RIGHTS;
+        head->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(head), &fd, sizeof(fd));
+    }
+    if (sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        return; /* then nobody waits for it */
+}
+
+static int copy_of(int fd)
+{
+    errno = EBADF;
+    return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}
+
+/* A listing has no folder of its own. */
+static int spill_of_listing(void)
+{
+    int folder = open("/var/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = folder < 0 ? -1 : st_folder_create_nameless(folder);
+
+    if (folder >= 0)
+        close(folder);
+    return fd;
+}
+
+static int find(struct service *s, const struct dec_request *request)
+{
+    if (request->what == DEC_ASK_FILE)
+        return open_asked(s, request);
+    if (request->what == DEC_ASK_OUT)
+        return copy_of(s->out.fd);
+    return s->out.fd < 0 ? spill_of_listing() : st_folder_create_nameless(s->out.folder);
+}
+
+static void serve(struct service *s, const struct dec_request *request, int to)
+{
+    int fd;
+
+    if (request->what == DEC_TELL) {
+        snprintf(s->line, sizeof(s->line), "%s", request->path);
+    } else if (request->what == DEC_DENIED) {
+        s->denied = request->number;
+    } else if (to >= 0 && request->what <= DEC_ASK_SPILL && request->kind <= ST_INFILE_INPUT) {
+        fd = find(s, request);
+        answer(to, fd, errno);
+        if (fd >= 0)
+            close(fd);
+    }
+}
+
+/* Takes one request. False: there is none. */
+static bool take(struct service *s)
+{
+    char control[CMSG_SPACE(sizeof(int))] = {0};
+    struct dec_request request;
+    struct iovec bytes = {&request, sizeof(request)};
+    struct msghdr message = {
+        .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+    ssize_t n = recvmsg(s->socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    struct cmsghdr *head = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    int to = -1;
+
+    if (n <= 0)
+        return false;
+    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS &&
+        head->cmsg_len == CMSG_LEN(sizeof(int)))
+        memcpy(&to, CMSG_DATA(head), sizeof(to));
+    if ((size_t)n > offsetof(struct dec_request, path) && !((char *)&request)[n - 1])
+        serve(s, &request, to);
+    if (to >= 0)
+        close(to);
+    return true;
+}
+
+/* ---- memory ---- */
+
+/* Bytes of a process that are in memory and of no file; 0: it is gone. */
+static uint64_t memory_of(pid_t pid)
+{
+    unsigned long kib, sum = 0;
+    char path[64], line[128];
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", pid);
+    f = fopen(path, "re");
+    while (f && fgets(line, sizeof(line), f))
+        if (sscanf(line, "RssAnon: %lu", &kib) == 1 || sscanf(line, "RssShmem: %lu", &kib) == 1)
+            sum += kib;
+    if (f)
+        fclose(f);
+    return (uint64_t)sum << 10;
+}
+
+static uint64_t memory_of_all(pid_t worker)
+{
+    uint64_t sum = memory_of(worker);
+    char path[64];
+    FILE *f;
+    int child;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", worker, worker);
+    f = fopen(path, "re");
+    while (f && fscanf(f, "%d", &child) == 1)
+        sum += memory_of(child);
+    if (f)
+        fclose(f);
+    return sum;
+}
+
+static void check_memory(struct service *s)
+{
+    if (memory_of_all(s->worker) <= dec_memory(s->options))
+        return;
+    s->too_large = true;
+    kill(s->worker, SIGKILL);
+}
+
+/* ---- the worker's life ---- */
+
+/* Serves until the worker has ended, or this process is asked to. */
+static void watch(struct service *s, const sigset_t *waiting)
+{
+    struct pollfd fds[] = {{.fd = s->ended, .events = POLLIN},
+                           {.fd = s->socket, .events = POLLIN},
+                           {.fd = s->says.fd, .events = POLLIN}};
+    const struct timespec look = {.tv_nsec = LOOK_MS * 1000000L};
+
+    while (!asked_to_end && !(fds[0].revents & POLLIN)) {
+        int n = ppoll(fds, 3, &look, waiting);
+
+        if (n == 0)
+            check_memory(s);
+        if (n > 0 && fds[1].revents & POLLIN)
+            take(s);
+        else if (n > 0 && fds[1].revents)
+            fds[1].fd = -1; /* the worker ends */
+        if (n > 0 && fds[2].revents && !dec_says_print(&s->says, false))
+            fds[2].fd = -1;
+    }
+    if (asked_to_end)
+        kill(s->worker, SIGKILL);
+}
+
+static int wait_for(struct service *s)
+{
+    int status = 0;
+
+    while (waitpid(s->worker, &status, 0) < 0 && errno == EINTR)
+        ;
+    while (take(s))
+        ;
+    dec_says_print(&s->says, true);
+    return status;
+}
+
+/* The worker draws its progress where our stderr is a terminal (base/progress.h). */
+static char on_terminal[] = ST_PROGRESS_TERMINAL "=1";
+
+static const char *const kept[] = {
+    "HOME=", "LANG=",         "LC_ALL=",       "LC_CTYPE=",      "COLUMNS=",        "STALLTRAP_",
+    "TERM=", "ASAN_OPTIONS=", "LSAN_OPTIONS=", "UBSAN_OPTIONS=", "LD_LIBRARY_PATH="};
+
+/* What of the environment the worker needs. */
+static void choose_environment(char **to, size_t most)
+{
+    size_t n = 0;
+
+    if (isatty(STDERR_FILENO))
+        to[n++] = on_terminal;
+    for (char **e = environ; *e && n + 1 < most; e++)
+        for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+            if (!strncmp(*e, kept[i], strlen(kept[i])) && strncmp(*e, on_terminal, sizeof(on_terminal) - 2)) {
+                to[n++] = *e;
+                break;
+            }
+    to[n] = NULL;
+}
+
+/* Does not return. */
+static __attribute__((noreturn)) void be_worker(const struct service *s, int socket, int says, char **argv)
+{
+    char *words[4096] = {"stalltrap", "decode-worker"}, *environment[64];
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    size_t n = 2;
+
+    for (char **a = argv + 1; *a && n + 1 < sizeof(words) / sizeof(words[0]); a++)
+        words[n++] = *a;
+    choose_environment(environment, sizeof(environment) / sizeof(environment[0]));
+    dec_limit(s->options);
+    socket = fcntl(socket, F_DUPFD, DEC_WORKER_FD + 1);
+    if (null >= 0)
+        dup2(null, STDIN_FILENO);
+    if (null >= 0 && s->options->listing == DECODE_NO_LISTING && !s->options->stats)
+        dup2(null, STDOUT_FILENO);
+    dup2(says, STDERR_FILENO);
+    dup2(socket, DEC_WORKER_FD);
+    syscall(SYS_close_range, DEC_WORKER_FD + 1, ~0U, 0);
+    execve("/proc/self/exe", words, environment);
+    fprintf(stderr, "stalltrap decode: cannot start itself again to decode: %s\n", strerror(errno));
+    _exit(1);
+}
+
+static int start(struct service *s, char **argv, const sigset_t *before, struct st_error *err)
+{
+    int ends[2], says;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+        return st_fail_errno(err, ST_EFAIL, "cannot make a socket");
+    s->socket = ends[0];
+    says = dec_says_open(&s->says, err);
+    if (says < 0) {
+        close(ends[1]);
+        return says;
+    }
+    s->worker = fork();
+    if (s->worker == 0) {
+        sigprocmask(SIG_SETMASK, before, NULL);
+        be_worker(s, ends[1], says, argv);
+    }
+    close(ends[1]);
+    close(says);
+    if (s->worker < 0)
+        return st_fail_errno(err, ST_EFAIL, "cannot start the process that decodes");
+    s->ended = (int)syscall(SYS_pidfd_open, s->worker, 0);
+    if (s->ended >= 0)
+        return 0;
+    st_fail_errno(err, ST_EFAIL, "cannot watch the process that decodes (pidfd_open)");
+    kill(s->worker, SIGKILL);
+    wait_for(s);
+    return ST_EFAIL;
+}
+
+/* Why there is no result; 0: there is one, or the worker said why itself. */
+static int explain(const struct service *s, int status, struct st_error *err)
+{
+    const char *what = s->options->input ? s->options->input : s->options->raw.traces.at[0];
+    char *call;
+
+    if (s->too_large) {
+        st_fail(err, ST_EFAIL, "%s: decoding it takes more than %llu MiB of memory", what,
+                (unsigned long long)(dec_memory(s->options) >> 20));
+        return st_hint(err, "--memory SIZE allows more");
+    }
+    if (s->denied >= 0) {
+        call = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, s->denied);
+        st_fail(err, ST_EFAIL,
+                "%s: the process that decodes it was ended: it made the system call %s (%d), which decoding "
+                "does not need",
+                what, call ? call : "?", s->denied);
+        free(call);
+        return st_hint(err, "the file may be made to do harm: it had no access to anything");
+    }
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
+        return st_fail(err, ST_EFAIL,
+                       "%s: decoding it takes more processor time than any file of its size needs", what);
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS) {
+        st_fail(
+            err, ST_EFAIL,
+            "%s: a file became shorter while it was read (this one, or one of the code in it), or its disk "
+            "failed",
+            what);
+        return st_hint(err, "decode it again when nothing writes to it");
+    }
+    if (WIFSIGNALED(status))
+        return st_fail(err, ST_EFAIL, "%s: the process that decodes it was ended by signal %d (%s)", what,
+                       WTERMSIG(status), strsignal(WTERMSIG(status)));
+    return 0;
+}
+
+static void print_line(const struct service *s)
+{
+    char safe[4 * sizeof(s->line)];
+
+    if (!s->line[0])
+        return;
+    st_safe_lines(safe, sizeof(safe), s->line);
+    fputs(safe, s->options->stats ? stderr : stdout);
+}
+
+/* 0 or a code with the reason; > 0: the worker's exit status, which has said why. */
+static int finish(struct service *s, int status, struct st_error *err)
+{
+    int rc = explain(s, status, err);
+
+    if (!rc && WEXITSTATUS(status))
+        rc = WEXITSTATUS(status);
+    if (!rc && s->out.fd >= 0)
+        rc = st_outfile_commit(&s->out, s->options->replace, err);
+    if (!rc)
+        print_line(s);
+    return rc;
+}
+
+static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
+/* From now on a signal that ends a process is only noted, while ppoll waits: the file that was begun has to
+ * go first. */
+static void take_signals(sigset_t *before)
+{
+    struct sigaction action = {.sa_handler = note_signal};
+    sigset_t blocked;
+
+    sigemptyset(&blocked);
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        struct sigaction was;
+
+        if (sigaction(ends[i], NULL, &was) || was.sa_handler == SIG_IGN)
+            continue;
+        sigaction(ends[i], &action, NULL);
+        sigaddset(&blocked, ends[i]);
+    }
+    sigprocmask(SIG_BLOCK, &blocked, before);
+}
+
+/* Nobody waits in ppoll any more, and to bring a file to a slow disk takes as long as it takes: a signal
+ * removes what was begun and ends the process where it is. */
+static void leave_signals(const sigset_t *before)
+{
+    struct sigaction now;
+
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+        if (!sigaction(ends[i], NULL, &now) && now.sa_handler == note_signal)
+            signal(ends[i], SIG_DFL);
+    st_tempfile_catch();
+    sigprocmask(SIG_SETMASK, before, NULL);
+}
+
+static int run(struct service *s, char **argv, const sigset_t *before, struct st_error *err)
+{
+    int rc = s->options->output ? st_outfile_open(&s->out, s->options->output, err) : 0;
+
+    if (rc)
+        return rc;
+    s->input = s->options->input ? st_infile_open(s->options->input, ST_INFILE_FOLDER) : -1;
+    find_code(s);
+    fflush(NULL);
+    rc = start(s, argv, before, err);
+    if (rc)
+        return rc;
+    watch(s, before);
+    rc = wait_for(s);
+    /* Whoever read the worker's output has enough of it (decode --dump | head): this process wrote it. */
+    if (WIFSIGNALED(rc) && WTERMSIG(rc) == SIGPIPE)
+        asked_to_end = SIGPIPE;
+    if (asked_to_end)
+        return 0;
+    leave_signals(before);
+    return finish(s, rc, err);
+}
+
+int dec_serve(const struct decode_options *options, char **argv)
+{
+    struct service s = {.options = options,
+                        .socket = -1,
+                        .ended = -1,
+                        .input = -1,
+                        .code = -1,
+                        .denied = -1,
+                        .out.fd = -1,
+                        .says.fd = -1};
+    struct st_error err = {0};
+    sigset_t before;
+    int rc;
+
+    take_signals(&before);
+    rc = run(&s, argv, &before, &err);
+    dec_says_close(&s.says);
+    st_outfile_abort(&s.out);
+    if (asked_to_end) {
+        signal(asked_to_end, SIG_DFL);
+        raise(asked_to_end);
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    for (int i = 0; i < 4; i++) {
+        const int fds[] = {s.socket, s.ended, s.input, s.code};
+
+        if (fds[i] >= 0)
+            close(fds[i]);
+    }
+    return rc < 0 ? st_log_error("decode", &err) : rc;
+}
