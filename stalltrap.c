@@ -1,11 +1,13 @@
 /* main(): the table of subcommands. */
 #include "base/command.h"
+#include "base/complete.h"
 #include "base/log.h"
 #include "base/nearest.h"
 #include "decoder/commands.h"
 #include "recorder/commands.h"
 #include "viewer/commands.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -49,18 +51,49 @@ static int unknown_command(const char *word)
     return st_log_error(NULL, &err);
 }
 
+static int run(int argc, char **argv)
+{
+    for (int i = 0; i < NCOMMANDS; i++)
+        if (!strcmp(argv[0], commands[i].name))
+            return commands[i].run(argc, argv);
+    if (!strcmp(argv[0], "decode-worker")) /* decode starts it; no command for people */
+        return st_cmd_decode_worker(argc, argv);
+    return unknown_command(argv[0]);
+}
+
+/* What the last of words may become, for the shells (completions/). */
+static int complete(int n, char **words)
+{
+    struct st_completion c = {.whole = words[n - 1], .text = words[n - 1]};
+
+    if (n == 1 || (n == 2 && !strcmp(words[0], "help"))) {
+        for (int i = 0; i < NCOMMANDS; i++)
+            st_complete_word(&c, commands[i].name, commands[i].summary);
+        return 0;
+    }
+    for (int i = 0; i < NCOMMANDS; i++)
+        if (!strcmp(words[0], commands[i].name)) {
+            st_complete_begin(n - 1, words + 1);
+            return commands[i].run(1, words);
+        }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    /* Past a limit of the files' size, writing fails and is told, as on a full disk. */
+    signal(SIGXFSZ, SIG_IGN);
     if (argc < 2)
         return print_help(stderr, 2);
+    if (argc > 2 && !strcmp(argv[1], "complete")) /* no command for people either */
+        return complete(argc - 2, argv + 2);
+    if (argc > 2 && !strcmp(argv[1], "help"))
+        return run(2, (char *[]){argv[2], "--help", NULL});
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
         return print_help(stdout, 0);
     if (!strcmp(argv[1], "--version")) {
         printf("stalltrap %s\n", ST_VERSION);
         return 0;
     }
-    for (int i = 0; i < NCOMMANDS; i++)
-        if (!strcmp(argv[1], commands[i].name))
-            return commands[i].run(argc - 1, argv + 1);
-    return unknown_command(argv[1]);
+    return run(argc - 1, argv + 1);
 }

@@ -207,6 +207,27 @@ static void zoom_call(struct vw_view *v)
     vw_view_window(v, v->found.call.start - margin, v->found.call.end + margin);
 }
 
+/* How much of the stall a call lasted. */
+static int64_t part_of_stall(const struct vw_trace *t, const struct vw_call *c)
+{
+    int64_t from = c->start > t->stall_start ? c->start : t->stall_start;
+    int64_t to = c->end < t->stall_end ? c->end : t->stall_end;
+
+    return to > from ? to - from : 0;
+}
+
+/* The innermost call that lasted at least half of the stall: such a call is open in the middle of it. */
+static int find_stalled(struct vw_view *v, struct vw_found *found, struct st_error *err)
+{
+    struct vw_trace *t = v->trace;
+    int64_t half = (t->stall_end - t->stall_start) / 2, thread_id = t->threads[v->thread].id;
+    int rc = vw_find_open(t, thread_id, t->stall_start + half + 1, -1, found, err);
+
+    while (rc > 0 && part_of_stall(t, &found->call) < half && found->call.parent_id)
+        rc = vw_find_id(t, found->call.parent_id, found, err);
+    return rc ? rc : vw_find_open(t, thread_id, t->stall_start + 1, -1, found, err);
+}
+
 static int go_stall(struct vw_view *v, struct st_error *err)
 {
     const struct vw_trace *t = v->trace;
@@ -222,8 +243,7 @@ static int go_stall(struct vw_view *v, struct st_error *err)
     vw_view_window(v, t->stall_start - length / 2, t->stall_end + length / 4);
     v->thread = track_of(v, t->stall_thread);
     v->selected = false;
-    rc = t->nthreads ? vw_find_open(v->trace, t->threads[v->thread].id, t->stall_start + 1, -1, &found, err)
-                     : 0;
+    rc = t->nthreads ? find_stalled(v, &found, err) : 0;
     rc = select_found(v, rc, &found, "the stalled thread has no call there");
     show_row(v, vw_track_row(v, v->thread));
     return rc;

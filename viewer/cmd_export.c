@@ -55,6 +55,12 @@ static int set_format(void *to, const char *text, struct st_error *err)
     return near ? st_hint(err, "did you mean '%s'?", near) : ST_EUSAGE;
 }
 
+static void complete_format(struct st_completion *c)
+{
+    for (int i = 0; i < FORMATS; i++)
+        st_complete_word(c, formats[i]->name, formats[i]->help);
+}
+
 static int add_thread(void *to, const char *text, struct st_error *err)
 {
     struct options *o = to;
@@ -78,9 +84,12 @@ static int check(int argc, char **argv, int first, const struct options *o, stru
 
 static int parse(int argc, char **argv, struct options *o, struct st_error *err)
 {
+    static const struct st_completer completers[] = {
+        {"to", complete_format}, {NULL, st_complete_trace}, {NULL, NULL}};
     static const struct st_opt_usage usage = {
         "export", "TRACE.db --to FORMAT [OPTION]...",
-        "Writes a trace in another tool's format: perfetto, chrome, folded, speedscope, svg, html."};
+        "Writes a trace in another tool's format: perfetto, chrome, folded, speedscope, svg, html.",
+        completers};
     const struct st_option table[] = {
         {"to", 0, "FORMAT", ST_OPT_CALL, o, "perfetto, chrome, folded, speedscope, svg or html", 0, 0,
          set_format, false},
@@ -98,6 +107,11 @@ static int parse(int argc, char **argv, struct options *o, struct st_error *err)
     return first <= 0 ? first : check(argc, argv, first, o, err);
 }
 
+static int export_all(struct vw_export *x, struct st_error *err)
+{
+    return tdb_read_all(vw_export_run(x, err), err);
+}
+
 static int to_stdout(struct vw_export *x, struct st_error *err)
 {
     if (x->ops->binary && isatty(STDOUT_FILENO)) {
@@ -105,7 +119,7 @@ static int to_stdout(struct vw_export *x, struct st_error *err)
         return st_hint(err, "name a file with -o FILE");
     }
     x->out = stdout;
-    return vw_export_run(x, err);
+    return export_all(x, err);
 }
 
 /* The file appears under its name when it is whole. */
@@ -122,7 +136,7 @@ static int to_file(struct vw_export *x, const char *path, struct st_error *err)
         st_outfile_abort(&out);
         return rc;
     }
-    rc = vw_export_run(x, err);
+    rc = export_all(x, err);
     if (fclose(x->out) && !rc)
         rc = st_fail_errno(err, ST_EFAIL, "cannot write '%s'", path);
     if (rc) {
@@ -151,6 +165,19 @@ static void watch_signals(sqlite3 *db)
     sigaction(SIGTERM, &action, NULL);
 }
 
+/* Calls that are made of samples do not go anywhere without a word of it. */
+static void tell_sampled(sqlite3 *db, char *title, size_t size)
+{
+    sqlite3_stmt *stmt;
+    size_t n = strlen(title);
+
+    if (sqlite3_prepare_v2(db, "SELECT EXISTS (SELECT 1 FROM meta WHERE key = 'samples')", -1, &stmt, NULL))
+        return;
+    if (sqlite3_step(stmt) == SQLITE_ROW && sqlite3_column_int(stmt, 0))
+        snprintf(title + n, size - n, " (SAMPLED: times are estimates, a call may be several or a part)");
+    sqlite3_finalize(stmt);
+}
+
 static int run(const char *path, const struct options *o, struct st_error *err)
 {
     const char *base = strrchr(path, '/');
@@ -167,6 +194,7 @@ static int run(const char *path, const struct options *o, struct st_error *err)
         return rc;
     watch_signals(x.db);
     st_safe_text(title, sizeof(title), base ? base + 1 : path);
+    tell_sampled(x.db, title, sizeof(title));
     rc = o->output && strcmp(o->output, "-") != 0 ? to_file(&x, o->output, err) : to_stdout(&x, err);
     running = NULL;
     st_progress_end();

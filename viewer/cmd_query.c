@@ -213,9 +213,12 @@ static int read_stdin(struct query *q, struct st_error *err)
 
 static int parse(int argc, char **argv, struct query *q, struct st_error *err)
 {
+    static const struct st_completer completers[] = {
+        {"format", vw_complete_format}, {NULL, st_complete_trace}, {NULL, NULL}};
     static const struct st_opt_usage usage = {
         "query", "TRACE.db [SQL|-] [OPTION]...",
-        "Runs SQL on a trace database, read-only. docs/schema.md describes the tables and views."};
+        "Runs SQL on a trace database, read-only. docs/schema.md describes the tables and views.",
+        completers};
     const struct st_option table[] = {
         {"format", 'f', "FORMAT", ST_OPT_CALL, &q->format, "table (default), csv or json", 0, 0,
          vw_parse_format, false},
@@ -255,6 +258,7 @@ static int run(const char *path, struct query *q, struct st_error *err)
 
     if (rc)
         return rc;
+    tdb_bound_statements(db, 0); /* whoever asks may wait */
     rc = vw_add_functions(db, err);
     vw_deny_attach(db);
     if (q->timeout_ns)
@@ -265,7 +269,7 @@ static int run(const char *path, struct query *q, struct st_error *err)
         rc = run_statements(db, q, err);
     running = NULL;
     sqlite3_close(db);
-    return rc;
+    return tdb_read_all(rc, err);
 }
 
 int st_cmd_query(int argc, char **argv)

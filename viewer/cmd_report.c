@@ -8,6 +8,7 @@
 #include "viewer/commands.h"
 #include "viewer/format.h"
 #include "viewer/functions.h"
+#include "viewer/parts.h"
 #include "viewer/report.h"
 #include "viewer/sql.h"
 
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct report {
     enum vw_format format;
@@ -55,6 +57,24 @@ static int unknown_report(const char *name, struct st_error *err)
     return near ? st_hint(err, "did you mean '%s'?", near) : ST_EUSAGE;
 }
 
+/* TRACE.db, the report's name, and for `compare` one more trace. */
+static void complete_operand(struct st_completion *c)
+{
+    if (c->operand == 1) {
+        st_complete_word(c, "why", NULL);
+        for (const struct vw_sql *r = vw_reports; r->name; r++)
+            st_complete_word(c, r->name, NULL);
+    } else
+        st_complete_files(".db");
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat st;
+
+    return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
 static const struct vw_sql *find_report(const char *name)
 {
     for (const struct vw_sql *r = vw_reports; r->name; r++)
@@ -66,6 +86,19 @@ static const struct vw_sql *find_report(const char *name)
 static bool wants_function(const struct vw_sql *r)
 {
     return strstr(r->text, ":function") != NULL;
+}
+
+static bool wants_parts(const struct vw_sql *r)
+{
+    return !strcmp(r->name, "parts");
+}
+
+/* The parts of the stall that was asked for. */
+static int make_parts(sqlite3 *db, int64_t stall, struct st_error *err)
+{
+    int rc = vw_find_stall(db, &stall, err);
+
+    return rc ? rc : vw_make_parts(db, stall, err);
 }
 
 static bool wants_other_trace(const struct vw_sql *r)
@@ -97,20 +130,25 @@ static int suggest_function(sqlite3 *db, const char *function, struct st_error *
     sqlite3_stmt *stmt;
     const char *near = NULL;
 
-    if (!sqlite3_prepare_v2(
-            db, "SELECT DISTINCT name FROM symbol WHERE instr(lower(name), lower(?1)) ORDER BY length(name)",
-            -1, &stmt, NULL)) {
+    if (!sqlite3_prepare_v2(db,
+                            "SELECT DISTINCT name FROM symbol WHERE typeof(name) = 'text' AND "
+                            "instr(lower(name), lower(?1)) ORDER BY length(name)",
+                            -1, &stmt, NULL)) {
         sqlite3_bind_text(stmt, 1, function, -1, SQLITE_STATIC);
-        if (sqlite3_step(stmt) == SQLITE_ROW)
-            st_hint(err, "there is '%s'; a pattern works too: '*%s*'",
-                    (const char *)sqlite3_column_text(stmt, 0), function);
+        const char *name =
+            sqlite3_step(stmt) == SQLITE_ROW ? (const char *)sqlite3_column_text(stmt, 0) : NULL;
+
+        if (name)
+            st_hint(err, "there is '%s'; a pattern works too: '*%s*'", name, function);
         sqlite3_finalize(stmt);
     }
     if (strchr(err->text, '\n') ||
-        sqlite3_prepare_v2(db, "SELECT DISTINCT name FROM symbol", -1, &stmt, NULL))
+        sqlite3_prepare_v2(db, "SELECT DISTINCT name FROM symbol WHERE typeof(name) = 'text'", -1, &stmt,
+                           NULL))
         return err->code;
     while (sqlite3_step(stmt) == SQLITE_ROW) {
-        char *copy = strdup((const char *)sqlite3_column_text(stmt, 0));
+        const char *name = (const char *)sqlite3_column_text(stmt, 0);
+        char *copy = name ? strdup(name) : NULL;
 
         if (!copy || st_vec_push(&names, copy)) {
             free(copy);
@@ -181,6 +219,8 @@ static int run_sql(sqlite3 *db, const struct vw_sql *sql, const struct report *r
         rc = check_function(db, r->operand, err);
     else if (wants_other_trace(sql))
         rc = attach(db, r->operand, err);
+    else if (wants_parts(sql))
+        rc = make_parts(db, r->stall, err);
     if (rc)
         return rc;
     if (sqlite3_prepare_v2(db, sql->text, -1, &stmt, NULL))
@@ -202,6 +242,9 @@ static int run(const struct report *r, struct st_error *err)
     sqlite3 *db;
     int rc;
 
+    if (is_folder(r->path) && !sql && !r->stall)
+        return vw_report_folder(r->path, r->format, r->limit, stdout, err);
+
     if (r->sql) {
         fputs(sql->text, stdout);
         return 0;
@@ -213,7 +256,7 @@ static int run(const struct report *r, struct st_error *err)
     if (!rc)
         rc = sql ? run_sql(db, sql, r, err) : vw_report_why(db, r->stall, stdout, err);
     sqlite3_close(db);
-    return rc;
+    return tdb_read_all(rc, err);
 }
 
 /* The words fit the report: one more for a function or another trace, none else. */
@@ -226,7 +269,7 @@ static int check_words(const struct report *r, char **rest, int more, struct st_
         return unknown_report(r->name, err);
     if (why && r->sql)
         return st_fail(err, ST_EUSAGE, "the report 'why' is not one statement of SQL");
-    if (why && r->format_given && r->format != VW_TABLE)
+    if (why && !is_folder(r->path) && r->format_given && r->format != VW_TABLE)
         return st_fail(err, ST_EUSAGE,
                        "the report 'why' is text; 'report TRACE.db stalls --format json' has its figures");
     if (operand && !more && !r->sql)
@@ -257,11 +300,15 @@ static int take_words(struct report *r, char **word, int words, struct st_error 
 
 static int parse(int argc, char **argv, struct report *r, struct st_error *err)
 {
+    static const struct st_completer completers[] = {
+        {"format", vw_complete_format}, {NULL, complete_operand}, {NULL, NULL}};
     static const struct st_opt_usage usage = {
-        "report", "TRACE.db [NAME] [OPTION]...",
-        "Ready-made answers. With no name: why did it stall. Others: top, tree, callers FUNC, latency FUNC, "
+        "report", "TRACE.db|FOLDER [NAME] [OPTION]...",
+        "Ready-made answers. With no name: why did it stall; of a folder: its traces by what their stalls "
+        "have in common. Others: top, tree, callers FUNC, latency FUNC, "
         "worst FUNC,\n"
-        "offcpu, wakers, sched, tenancy, syscalls, gaps, stalls, compare OTHER.db."};
+        "parts, offcpu, wakers, sched, tenancy, syscalls, gaps, stalls, compare OTHER.db.",
+        completers};
     const struct st_option table[] = {
         {"format", 'f', "FORMAT", ST_OPT_CALL, r, "table (default), csv or json", 0, 0, set_format, false},
         {"limit", 'n', "N", ST_OPT_NUMBER, &r->limit, "at most N rows", 1, INT32_MAX, NULL, false},

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/units.h"
+#include "tracedb/tracedb.h"
 #include "viewer/commands.h"
 #include "viewer/format.h"
 #include "viewer/terminal.h"
@@ -133,6 +134,7 @@ static int run_headless(struct vw_trace *trace, const struct view_options *o, st
     if (!rc)
         rc = vw_draw(&view, err);
     vw_view_free(&view);
+    rc = tdb_read_all(rc, err);
     return rc ? rc : save_screen(screen, o->screen ? o->screen : "-", err);
 }
 
@@ -154,9 +156,11 @@ static int run_terminal(struct vw_trace *trace, const struct view_options *o, st
 
 static int parse(int argc, char **argv, struct view_options *o, struct st_error *err)
 {
+    static const struct st_completer completers[] = {{NULL, st_complete_trace}, {NULL, NULL}};
     static const struct st_opt_usage usage = {
         "view", "TRACE.db [OPTION]...",
-        "The timeline of a trace in the terminal; as text when stdout is none. ? lists the keys."};
+        "The timeline of a trace in the terminal; as text when stdout is none. ? lists the keys.",
+        completers};
     const struct st_option table[] = {
         {"screen", 0, "FILE", ST_OPT_STRING, &o->screen, "no terminal: draw into FILE (- for stdout)", 0, 0,
          NULL, false},
@@ -203,9 +207,10 @@ int st_cmd_view(int argc, char **argv)
 
     if (first > 0) {
         struct since opened = since_now();
-        bool headless = o.screen || o.frames || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
+        bool headless = o.screen || o.frames || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO) ||
+                        !vw_terminal_can_draw();
 
-        screen.ascii = o.ascii || (!utf8 && !headless);
+        screen.ascii = o.ascii || !utf8;
         rc = vw_trace_open(argv[first], &trace, &err);
         if (!rc)
             rc = headless ? run_headless(trace, &o, &screen, opened, &err)

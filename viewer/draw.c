@@ -1,5 +1,6 @@
 /* The frame around the tracks: title, overview, ruler, details, footer, help. */
 #include "base/units.h"
+#include "viewer/format.h"
 #include "viewer/view.h"
 
 #include "tracedb/tracedb.h"
@@ -20,13 +21,14 @@ static void draw_title(struct vw_view *v)
     struct vw_screen *s = v->screen;
     const struct vw_trace *t = v->trace;
     const char *name = strrchr(t->path, '/');
-    char text[1024], period[32], sampled[96] = "";
+    char text[1024], period[32], sampled[128] = "";
 
     for (int x = 0; x < s->width; x++)
         vw_put(s, x, 0, ' ', ' ', VW_STYLE_TITLE);
     if (t->sampled_ns)
-        snprintf(sampled, sizeof(sampled), "SAMPLED each %s: short calls are not there  ",
-                 st_format_duration(t->sampled_ns, period, sizeof(period)));
+        snprintf(sampled, sizeof(sampled), "SAMPLED%s%s: short calls are not there, times are estimates  ",
+                 t->sampled_ns > 1 ? " each " : "",
+                 t->sampled_ns > 1 ? st_format_duration(t->sampled_ns, period, sizeof(period)) : "");
     snprintf(text, sizeof(text), "%s  %s%s", name ? name + 1 : t->path, sampled,
              t->stall_text ? t->stall_text : "no trigger");
     vw_put_text(s, 0, 0, s->width, VW_STYLE_TITLE, text);
@@ -116,7 +118,7 @@ static int draw_trace_marks(struct vw_view *v, struct st_error *err)
             break;
         found = sqlite3_column_int64(stmt, 0);
         sqlite3_reset(stmt);
-        if (found >= v->window.to)
+        if (found >= v->window.to || found < at) /* text is greater than any number, and reads as 0 */
             break;
         x = vw_column(v, found);
         vw_put(v->screen, x, 2, 0x25be, 'v', VW_STYLE_PLAIN);
@@ -146,7 +148,9 @@ static void flag_words(unsigned flags, char *text, size_t size)
                  {TDB_CALL_TAIL, "tail call"},
                  {TDB_CALL_INLINED, "inlined"},
                  {TDB_CALL_INTERPOLATED, "time interpolated"},
-                 {TDB_CALL_SAMPLED, "sampled"}};
+                 {TDB_CALL_SAMPLED, "sampled"},
+                 {TDB_CALL_SEVERAL, "may be several in a row"},
+                 {TDB_CALL_PART, "may be a part of one"}};
     size_t n = 0;
 
     text[0] = '\0';
@@ -155,10 +159,18 @@ static void flag_words(unsigned flags, char *text, size_t size)
             n += (size_t)snprintf(text + n, size - n, "%s%s", n ? ", " : "", words[i].word);
 }
 
+static const char *bound_word(unsigned flags)
+{
+    const char *bound = vw_call_bound(flags);
+
+    return !*bound ? "" : !strcmp(bound, "≥ ") ? "at least " : !strcmp(bound, "≤ ") ? "at most " : "about ";
+}
+
 static void draw_details(struct vw_view *v, int y)
 {
     const struct vw_call *c = &v->found.call;
     char duration[32], self[32], start[32], flags[160], text[1024];
+    const char *about = c->flags & TDB_CALL_SAMPLED ? "about " : "", *bound = bound_word(c->flags);
     int width = v->screen->width;
 
     for (int x = 0; x < width; x++)
@@ -171,9 +183,10 @@ static void draw_details(struct vw_view *v, int y)
     snprintf(text, sizeof(text), "%s  (%s)", v->found.function, v->found.module);
     vw_put_text(v->screen, 0, y + 1, width, VW_STYLE_SELECTED, text);
     flag_words(c->flags, flags, sizeof(flags));
-    snprintf(text, sizeof(text), "%s, self %s, starts at %s, depth %d%s%s",
-             st_format_duration(c->end - c->start, duration, 32), st_format_duration(c->self, self, 32),
-             st_format_duration(c->start, start, 32), c->depth, *flags ? "; " : "", flags);
+    snprintf(text, sizeof(text), "%s%s, self %s%s, starts at %s, depth %d%s%s", bound,
+             st_format_duration(c->end - c->start, duration, 32), about,
+             st_format_duration(c->self, self, 32), st_format_duration(c->start, start, 32), c->depth,
+             *flags ? "; " : "", flags);
     vw_put_text(v->screen, 0, y + 2, width, VW_STYLE_PLAIN, text);
 }
 

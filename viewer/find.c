@@ -15,6 +15,13 @@ int vw_find_id(struct vw_trace *t, int64_t id, struct vw_found *found, struct st
     return vw_find_call(t, "c.id = ?1", id, 0, NULL, found, err);
 }
 
+int vw_find_longest_of(struct vw_trace *t, int64_t symbol_id, struct vw_found *found, struct st_error *err)
+{
+    return vw_find_call(
+        t, "c.id = (SELECT id FROM call WHERE symbol_id = ?1 ORDER BY duration_ns DESC, id LIMIT 1)",
+        symbol_id, 0, NULL, found, err);
+}
+
 struct open_search {
     int depth; /* at most; -1: any */
 

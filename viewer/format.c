@@ -13,6 +13,12 @@
 
 static const char *const names[] = {"table", "csv", "json"};
 
+void vw_complete_format(struct st_completion *c)
+{
+    for (int i = 0; i < 3; i++)
+        st_complete_word(c, names[i], NULL);
+}
+
 int vw_parse_format(void *to, const char *text, struct st_error *err)
 {
     const char *near;
@@ -40,6 +46,16 @@ int vw_terminal_width(FILE *out)
     return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 ? size.ws_col : 80;
 }
 
+int vw_char_width(uint32_t character)
+{
+    int width = wcwidth((wchar_t)character);
+
+    /* No such locale, or no memory for it: only ASCII is known then. */
+    if (width < 0 && MB_CUR_MAX == 1 && character >= 0xa0)
+        return 1;
+    return width > 0 ? width : 0;
+}
+
 int vw_text_width(const char *text)
 {
     size_t left = strlen(text);
@@ -48,9 +64,8 @@ int vw_text_width(const char *text)
     while (left) {
         uint32_t cp = 0;
         size_t n = st_utf8_decode(text, left, &cp);
-        int w = n ? wcwidth((wchar_t)cp) : 1;
 
-        width += w > 0 ? w : 0;
+        width += n ? vw_char_width(cp) : 1;
         text += n ? n : 1;
         left -= n ? n : 1;
     }

@@ -2,9 +2,11 @@
 #ifndef ST_VIEWER_FORMAT_H
 #define ST_VIEWER_FORMAT_H
 
+#include "base/complete.h"
 #include "base/error.h"
 
 #include <sqlite3.h>
+#include <stdint.h>
 #include <stdio.h>
 
 enum vw_format {
@@ -17,8 +19,18 @@ enum vw_format {
 /* --format's callback (st_opt_fn; `to` is an enum vw_format *). ST_EUSAGE names the formats. */
 int vw_parse_format(void *to, const char *text, struct st_error *err);
 
-/* For people: columns whose names end in _ns are shown as durations, the ending left out. VW_TABLE only. */
+/* What may stand behind --format (base/complete.h). */
+void vw_complete_format(struct st_completion *c);
+
+/* For people: columns whose names end in _ns are shown as durations, the ending left out. Where the last
+ * column is `sampled`, it is not shown, and the durations of a row that has 1 there are marked as estimates
+ * (≈). 2 there: `duration` and `max` are of a call that took as long or longer (≥); 3: that may be several,
+ * of which none took longer (≤). VW_TABLE only. */
 enum vw_durations { VW_NANOSECONDS, VW_DURATIONS };
+
+/* What stands before the duration of a call with these flags (tdb_call_flag): "≈ ", "≥ ", "≤ ", or "" where
+ * it is exact. Static. */
+const char *vw_call_bound(unsigned flags);
 
 /* Steps the statement to its end and prints every row to `out`. `width`: of the terminal in columns for
  * VW_TABLE, 0 for unlimited. Returns the number of rows, ST_EFAIL with SQLite's message when a step fails (an
@@ -29,7 +41,11 @@ long vw_print_rows(sqlite3_stmt *stmt, enum vw_format format, enum vw_durations 
 /* Columns of the terminal behind `out`, or 0 when it is none. $COLUMNS goes first. */
 int vw_terminal_width(FILE *out);
 
-/* Columns that UTF-8 text takes on a terminal (wcwidth; unprintable characters count 0). */
+/* Columns that a character takes on a terminal (wcwidth): 0 when it is unprintable. Where there is no UTF-8
+ * locale, 1 for each beyond ASCII. */
+int vw_char_width(uint32_t character);
+
+/* Columns that UTF-8 text takes on a terminal: those of its characters, 1 for a byte that is none. */
 int vw_text_width(const char *text);
 
 #endif

@@ -2,6 +2,7 @@
 #include "viewer/list.h"
 #include "base/safetext.h"
 #include "base/units.h"
+#include "tracedb/tracedb.h"
 #include "viewer/format.h"
 
 #include <stdio.h>
@@ -102,7 +103,8 @@ static struct vw_place place_of(sqlite3_stmt *stmt)
         time = find_column(stmt, "time_ns");
     return (struct vw_place){.call_id = number_at(stmt, call, 0),
                              .time = number_at(stmt, time, -1),
-                             .thread_id = number_at(stmt, find_column(stmt, "thread_id"), 0)};
+                             .thread_id = number_at(stmt, find_column(stmt, "thread_id"), 0),
+                             .symbol_id = number_at(stmt, find_column(stmt, "symbol_id"), 0)};
 }
 
 static int add_row(struct vw_list *l, sqlite3_stmt *stmt, bool plain)
@@ -160,7 +162,7 @@ int vw_list_read(struct vw_list *l, sqlite3_stmt *stmt, bool plain, struct st_er
     until.tv_sec += SECONDS;
     sqlite3_progress_handler(db, 10000, too_long, &until);
     rc = add_header(l, stmt, plain) ? st_nomem(err, "the list") : read_rows(l, stmt, plain, err);
-    sqlite3_progress_handler(db, 0, NULL, NULL);
+    tdb_bound_statements(db, TDB_STATEMENT_S);
     if (rc)
         vw_list_free(l);
     return rc;

@@ -15,6 +15,8 @@ struct vw_place {
     int64_t time; /* -1: none */
 
     int64_t thread_id; /* 0: not of one */
+
+    int64_t symbol_id; /* a function, where it is neither a call nor a time: 0: none */
 };
 
 struct vw_list {
@@ -33,9 +35,9 @@ struct vw_list {
 
 /* Reads at most VW_LIST_ROWS rows; gives up after five seconds. Columns whose names end in _ns are shown as
  * durations (but for SQL of the user's, `plain`). A row leads to a call by a column call_id (or id, in rows
- * that have duration_ns and depth), else to a time by start_ns or time_ns, on the track of thread_id. Columns
- * named go_... are not shown. ST_EFAIL: SQLite's message, ST_ENOMEM; the list is then empty. Free it with
- * vw_list_free. */
+ * that have duration_ns and depth), else to the longest call of a function by symbol_id, else to a time by
+ * start_ns or time_ns, on the track of thread_id. Columns named go_... are not shown. ST_EFAIL: SQLite's
+ * message, ST_ENOMEM; the list is then empty. Free it with vw_list_free. */
 int vw_list_read(struct vw_list *l, sqlite3_stmt *stmt, bool plain, struct st_error *err);
 void vw_list_free(struct vw_list *l);
 

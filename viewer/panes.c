@@ -17,7 +17,11 @@ static const struct {
     const char *title, *sql;
 } lists[] = {
     {VW_REQ_LIST_FUNCTIONS, "functions by own time",
-     "SELECT function, module, calls, self_ns, total_ns, max_ns FROM functions ORDER BY self_ns DESC"},
+     "SELECT s.name AS function, m.name AS module, count(*) AS calls, sum(c.self_ns) AS self_ns, sum(CASE "
+     "WHEN "
+     "c.flags & 256 THEN 0 ELSE c.duration_ns END) AS total_ns, max(c.duration_ns) AS max_ns, s.id AS "
+     "go_symbol_id FROM call c JOIN symbol s ON s.id = c.symbol_id JOIN module m ON m.id = s.module_id GROUP "
+     "BY c.symbol_id ORDER BY self_ns DESC"},
     {VW_REQ_LIST_CALLS, "calls of this function around this one, the slowest first",
      "SELECT s.name AS function, t.name AS thread, t.tid, c.start_ns, c.duration_ns, c.self_ns, c.id AS "
      "go_call_id, c.thread_id AS "
@@ -47,7 +51,8 @@ static const struct {
 
 /* The same as the view `functions`, from what the decoder counted. */
 static const char counted_functions[] =
-    "SELECT s.name AS function, m.name AS module, f.calls, f.self_ns, f.total_ns, f.max_ns FROM "
+    "SELECT s.name AS function, m.name AS module, f.calls, f.self_ns, f.total_ns, f.max_ns, s.id AS "
+    "go_symbol_id FROM "
     "function_summary f JOIN symbol s ON s.id = f.symbol_id JOIN module m ON m.id = s.module_id ORDER BY "
     "f.self_ns DESC LIMIT 10000";
 
@@ -123,6 +128,8 @@ static int go_place(struct vw_view *v, struct st_error *err)
     p = v->list.places.at[v->list.at];
     if (p.call_id)
         rc = vw_find_id(v->trace, p.call_id, &found, err);
+    else if (p.symbol_id)
+        rc = vw_find_longest_of(v->trace, p.symbol_id, &found, err);
     if (rc > 0) {
         vw_view_remember(v);
         vw_view_select(v, &found);
@@ -130,7 +137,7 @@ static int go_place(struct vw_view *v, struct st_error *err)
         vw_view_go(v, p.thread_id, p.time);
     } else if (!rc) {
         snprintf(v->message, sizeof(v->message),
-                 "this row is no place: it needs call_id, or start_ns and thread_id");
+                 "this row is no place: it needs call_id, symbol_id, or start_ns and thread_id");
     }
     return rc < 0 ? rc : 0;
 }
@@ -207,7 +214,12 @@ static const struct {
                    "(SELECT l.id FROM stall l WHERE "
                    "l.thread_id = ?3 AND l.start_ns >= ?2 AND l.start_ns < (SELECT start_ns + duration_ns "
                    "FROM call WHERE id = ?1) ORDER BY "
-                   "l.duration_ns DESC LIMIT 1)"},
+                   "l.duration_ns DESC LIMIT 1) AND a.key NOT LIKE '%frame.%'"},
+    {"interpreted", "SELECT group_concat(value, ' < ') FROM (SELECT a.value FROM stall_attr a WHERE "
+                    "a.stall_id = (SELECT l.id FROM stall l WHERE l.thread_id = ?3 AND l.start_ns >= ?2 AND "
+                    "l.start_ns < (SELECT start_ns + duration_ns FROM call WHERE id = ?1) ORDER BY "
+                    "l.duration_ns DESC LIMIT 1) AND a.key LIKE 'frame.%' ORDER BY CAST(substr(a.key, 7) AS "
+                    "INTEGER))"},
     {"on CPU",
      "SELECT cpu FROM slice WHERE thread_id = ?3 AND start_ns <= ?2 ORDER BY start_ns DESC LIMIT 1"},
 };
@@ -236,7 +248,9 @@ int vw_draw_details(struct vw_view *v, int first, int rows, struct st_error *err
         if (sqlite3_bind_parameter_count(stmt) >= 3)
             sqlite3_bind_int64(stmt, 3, v->found.thread_id);
         if (sqlite3_step(stmt) == SQLITE_ROW && sqlite3_column_type(stmt, 0) != SQLITE_NULL) {
-            st_safe_text(safe, sizeof(safe), (const char *)sqlite3_column_text(stmt, 0));
+            const char *text = (const char *)sqlite3_column_text(stmt, 0);
+
+            st_safe_text(safe, sizeof(safe), text ? text : "");
             snprintf(line, sizeof(line), "%-14s %s", details[i].title, safe);
             vw_put_text(v->screen, 0, y++, v->screen->width, VW_STYLE_PLAIN, line);
         }

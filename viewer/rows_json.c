@@ -16,6 +16,8 @@ static void put_json_char(FILE *out, uint32_t cp, const char *bytes, size_t n)
         fputs("\\t", out);
     else if (!st_cp_printable(cp) && cp < 0x10000)
         fprintf(out, "\\u%04x", cp);
+    else if (!st_cp_printable(cp))
+        fprintf(out, "\\u%04x\\u%04x", 0xd7c0 + (cp >> 10), 0xdc00 + (cp & 0x3ff));
     else
         fwrite(bytes, 1, n, out);
 }

@@ -3,13 +3,13 @@
 #include "base/safetext.h"
 #include "base/units.h"
 #include "base/vec.h"
+#include "tracedb/tracedb.h"
 #include "viewer/format.h"
 #include "viewer/rows.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <wchar.h>
 
 enum {
     MEASURED_ROWS = 1000,
@@ -27,11 +27,15 @@ struct cell {
 struct table {
     int columns;
 
+    bool sampled; /* one column more, which is not shown: what the row's durations are worth (format.h) */
+
     int *widths;
 
     bool *numbers; /* every measured value is a number or NULL */
 
     bool *durations; /* nanoseconds, to be shown with a unit */
+
+    bool *single; /* of one call, and not of many or a part of it */
 
     ST_VEC(struct cell) cells; /* row by row, the header first */
 };
@@ -44,6 +48,7 @@ static void free_table(struct table *t)
     free(t->widths);
     free(t->numbers);
     free(t->durations);
+    free(t->single);
 }
 
 static int add_cell(struct table *t, const char *text, bool number)
@@ -72,18 +77,44 @@ static const char *blob_text(sqlite3_stmt *stmt, int column, char *hex)
     return hex;
 }
 
+const char *vw_call_bound(unsigned flags)
+{
+    if (!(flags & TDB_CALL_SAMPLED))
+        return "";
+    switch (flags & (TDB_CALL_SEVERAL | TDB_CALL_PART)) {
+    case TDB_CALL_PART:
+        return "≥ ";
+    case TDB_CALL_SEVERAL:
+        return flags & (TDB_CALL_NO_CALL | TDB_CALL_NO_RETURN) ? "≈ " : "≤ ";
+    default:
+        return "≈ ";
+    }
+}
+
+/* By the column `sampled`. */
+static const char *bound_of(int sampled, bool single)
+{
+    return !sampled ? "" : single && sampled == 2 ? "≥ " : single && sampled == 3 ? "≤ " : "≈ ";
+}
+
 static int add_row(struct table *t, sqlite3_stmt *stmt)
 {
+    int sampled = t->sampled ? sqlite3_column_int(stmt, t->columns) : 0;
+
     for (int i = 0; i < t->columns; i++) {
         char hex[2 * WIDEST_CELL + 1];
         int type = sqlite3_column_type(stmt, i);
         const char *text =
             type == SQLITE_BLOB ? blob_text(stmt, i, hex) : (const char *)sqlite3_column_text(stmt, i);
         bool number = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
-        char length[32];
+        char length[32], about[40];
 
         if (number && t->durations[i])
             text = st_format_duration(sqlite3_column_int64(stmt, i), length, sizeof(length));
+        if (number && t->durations[i] && sampled) {
+            snprintf(about, sizeof(about), "%s%s", bound_of(sampled, t->single[i]), length);
+            text = about;
+        }
 
         if (add_cell(t, text ? text : "", number || type == SQLITE_NULL))
             return -1;
@@ -130,10 +161,10 @@ static size_t bytes_for(const char *text, int width)
     while (left) {
         uint32_t cp = 0;
         size_t n = st_utf8_decode(text + at, left, &cp);
-        int w = n ? wcwidth((wchar_t)cp) : 1;
+        int w = n ? vw_char_width(cp) : 1;
 
         n = n ? n : 1;
-        width -= w > 0 ? w : 0;
+        width -= w;
         if (width < 0)
             break;
         at += n;
@@ -213,11 +244,17 @@ static bool strip_unit(const char *name, char *buf, size_t size)
 
 static int prepare(struct table *t, sqlite3_stmt *stmt, bool durations, struct st_error *err)
 {
+    const char *last;
+
     t->columns = sqlite3_column_count(stmt);
+    last = t->columns > 1 ? sqlite3_column_name(stmt, t->columns - 1) : NULL;
+    t->sampled = durations && last && !strcmp(last, "sampled");
+    t->columns -= t->sampled;
     t->widths = calloc((size_t)t->columns + 1, sizeof(*t->widths));
     t->numbers = calloc((size_t)t->columns + 1, sizeof(*t->numbers));
     t->durations = calloc((size_t)t->columns + 1, sizeof(*t->durations));
-    if (!t->widths || !t->numbers || !t->durations)
+    t->single = calloc((size_t)t->columns + 1, sizeof(*t->single));
+    if (!t->widths || !t->numbers || !t->durations || !t->single)
         return st_nomem(err, "the table");
     for (int i = 0; i < t->columns; i++) {
         const char *name = sqlite3_column_name(stmt, i);
@@ -226,6 +263,7 @@ static int prepare(struct table *t, sqlite3_stmt *stmt, bool durations, struct s
         t->numbers[i] = true;
         if (durations && name && strip_unit(name, plain, sizeof(plain))) {
             t->durations[i] = true;
+            t->single[i] = !strcmp(plain, "duration") || !strcmp(plain, "max");
             name = plain;
         }
         if (add_cell(t, name ? name : "", false))

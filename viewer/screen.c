@@ -1,10 +1,10 @@
 /* The grid of cells. */
 #include "viewer/screen.h"
 #include "base/safetext.h"
+#include "viewer/format.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <wchar.h>
 
 int vw_screen_size(struct vw_screen *s, int width, int height, struct st_error *err)
 {
@@ -59,7 +59,7 @@ int vw_put_text(struct vw_screen *s, int x, int y, int width, enum vw_style styl
     while (left) {
         uint32_t cp = '?';
         size_t n = st_utf8_decode(text, left, &cp);
-        int w = n ? wcwidth((wchar_t)cp) : 1;
+        int w = n ? vw_char_width(cp) : 1;
 
         text += n ? n : 1;
         left -= n ? n : 1;
@@ -82,26 +82,16 @@ static int columns_of(const char **text, size_t *left)
 {
     uint32_t cp = '?';
     size_t n = st_utf8_decode(*text, *left, &cp);
-    int w = n ? wcwidth((wchar_t)cp) : 1;
+    int w = n ? vw_char_width(cp) : 1;
 
     *text += n ? n : 1;
     *left -= n ? n : 1;
-    return w > 0 ? w : 0;
-}
-
-static int text_columns(const char *text)
-{
-    size_t left = strlen(text);
-    int columns = 0;
-
-    while (left)
-        columns += columns_of(&text, &left);
-    return columns;
+    return w;
 }
 
 int vw_put_cut(struct vw_screen *s, int x, int y, int width, enum vw_style style, const char *text)
 {
-    int head = (width - 2 + 1) / 2, tail = width - 2 - head, skip = text_columns(text) - tail;
+    int head = (width - 2 + 1) / 2, tail = width - 2 - head, skip = vw_text_width(text) - tail;
     int used = vw_put_text(s, x, y, head, style, text);
     size_t left = strlen(text);
     const char *at = text;

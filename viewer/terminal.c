@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <term.h>
 #include <unistd.h>
 
 static const struct {
@@ -285,6 +286,21 @@ static void watch_mouse(bool on)
         return;
     fputs(on ? "\033[?1002h" : "\033[?1002l", stdout);
     fflush(stdout);
+}
+
+bool vw_terminal_can_draw(void)
+{
+    const char *move, *clear;
+    bool can;
+    int error;
+
+    if (setupterm(NULL, STDOUT_FILENO, &error) == ERR)
+        return false;
+    move = tigetstr("cup");
+    clear = tigetstr("clear");
+    can = move && move != (char *)-1 && clear && clear != (char *)-1;
+    del_curterm(cur_term);
+    return can;
 }
 
 int vw_terminal_run(struct vw_view *v, struct st_error *err)

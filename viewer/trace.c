@@ -324,6 +324,7 @@ int vw_trace_open(const char *path, struct vw_trace **trace, struct st_error *er
         rc = vw_gaps_read(t, err);
     if (!rc)
         rc = read_range(t, err);
+    rc = tdb_read_all(rc, err);
     if (rc)
         vw_trace_close(t);
     else

@@ -183,6 +183,9 @@ int vw_find_call(struct vw_trace *t, const char *condition, int64_t a, int64_t b
 /* The call of that id. */
 int vw_find_id(struct vw_trace *t, int64_t id, struct vw_found *found, struct st_error *err);
 
+/* The longest call of a function, the first of equals. Reads all of its calls. */
+int vw_find_longest_of(struct vw_trace *t, int64_t symbol_id, struct vw_found *found, struct st_error *err);
+
 /* The innermost call that was open just before a time and ends after it, at most so deep (-1: any depth). */
 int vw_find_open(struct vw_trace *t, int64_t thread_id, int64_t time, int depth, struct vw_found *found,
                  struct st_error *err);

@@ -10,7 +10,7 @@ WITH l AS (SELECT stall.*, (SELECT value FROM stall_attr WHERE stall_id = stall.
                   EXISTS (SELECT 1 FROM stall_attr WHERE stall_id = stall.id AND key = 'idle') AS idle
            FROM stall WHERE id = ?1 AND state <> 'runnable')
 SELECT 'slow peer' AS cause,
-       peer || ' answered after ' || duration(duration_ns) || CASE WHEN sent IS NULL THEN ''
+       peer || ' answered after ' || duration(duration_ns - coalesce(min(sent, 0), 0)) || CASE WHEN sent IS NULL THEN ''
            WHEN sent <= 0 THEN '; the last data to it left ' || duration(-sent) || ' before the wait' ELSE '' END ||
        CASE WHEN retransmits > 0 THEN ' (the connection has had ' || retransmits || ' retransmissions)' ELSE '' END AS evidence
 FROM l

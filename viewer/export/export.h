@@ -20,7 +20,7 @@ struct vw_export_symbol {
 
     struct vw_export_module *module;
 
-    bool inlined; /* of functions that were put in line; free for a format's own use */
+    bool inlined; /* of functions that were inlined; free for a format's own use */
 
     int64_t index; /* free for a format's own use; -1 until it sets it */
 };

@@ -43,6 +43,8 @@ static void put_text(FILE *out, const char *text)
             fputs("&amp;", out);
         else if (*c == '<')
             fputs("&lt;", out);
+        else if (*c == '>') /* "]]>" may not stand in XML's text */
+            fputs("&gt;", out);
         else if (*c == '"')
             fputs("&quot;", out);
         else

@@ -54,7 +54,8 @@ line AS (
            pb.total_ns / pb.calls - pa.total_ns / pa.calls, pa.total_ns, pb.total_ns, pb.total_ns - pa.total_ns, ''
     FROM pb JOIN pa ON pa.path = pb.path
 )
-SELECT what, note, calls_a, calls_b, mean_a_ns, mean_b_ns, change_ns, total_a_ns, total_b_ns, name
+SELECT what, note, calls_a, calls_b, mean_a_ns, mean_b_ns, change_ns, total_a_ns, total_b_ns, name,
+       EXISTS (SELECT 1 FROM main.meta WHERE key = 'samples') OR EXISTS (SELECT 1 FROM b.meta WHERE key = 'samples') AS sampled
 FROM line
 WHERE weight <> 0 OR calls_a <> calls_b
 ORDER BY what, weight DESC, name

@@ -15,7 +15,8 @@ line(from_ns) AS (
 SELECT l.from_ns, max(2 * l.from_ns, 1) AS to_ns, coalesce(c.calls, 0) AS calls,
        round(100.0 * coalesce(c.calls, 0) / (SELECT sum(calls) FROM counted), 2) AS percent,
        round(100.0 * (SELECT sum(b.calls) FROM counted b WHERE b.from_ns <= l.from_ns) / (SELECT sum(calls) FROM counted), 2) AS up_to_here,
-       bar(coalesce(c.calls, 0), (SELECT max(calls) FROM counted), 40) AS histogram
+       bar(coalesce(c.calls, 0), (SELECT max(calls) FROM counted), 40) AS histogram,
+       EXISTS (SELECT 1 FROM meta WHERE key = 'samples') AS sampled
 FROM line l
 LEFT JOIN counted c ON c.from_ns = l.from_ns
 WHERE l.from_ns IS NOT NULL

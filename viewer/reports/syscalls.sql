@@ -41,7 +41,8 @@ WITH point AS MATERIALIZED (
 )
 SELECT syscall, count(*) AS calls, sum(duration_ns) AS total_ns, sum(blocked_ns) AS blocked_ns, sum(preempted_ns) AS preempted_ns,
        sum(max(0, duration_ns - blocked_ns - preempted_ns)) AS work_ns, sum(blocked_ns > 0) AS blocking_calls, max(duration_ns) AS max_ns,
-       round(avg(bytes), 1) AS bytes_a_call
+       round(avg(bytes), 1) AS bytes_a_call,
+       EXISTS (SELECT 1 FROM meta WHERE key = 'samples') AND NOT EXISTS (SELECT 1 FROM marked) AS sampled
 FROM made
 GROUP BY syscall
 ORDER BY total_ns DESC, syscall

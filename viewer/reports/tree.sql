@@ -25,7 +25,8 @@ line(thread_id, path, depth, place) AS (
     WHERE n.total_ns * 1000 >= w.ns
 )
 SELECT t.name || ' ' || t.tid AS thread, n.calls, n.total_ns, round(100.0 * n.total_ns / max(w.ns, 1), 1) AS percent, n.self_ns, n.max_ns,
-       substr('                                                                                ', 1, min(2 * n.depth, 80)) || s.name AS function
+       substr('                                                                                ', 1, min(2 * n.depth, 80)) || s.name AS function,
+       EXISTS (SELECT 1 FROM meta WHERE key = 'samples') AS sampled
 FROM line l
 JOIN node n ON n.thread_id = l.thread_id AND n.path = l.path
 JOIN whole w ON w.thread_id = l.thread_id
