@@ -7,7 +7,7 @@ CC ?= cc
 CTEST_ARGS ?=
 SECONDS ?= $(or $(SECONDS_EACH),60)
 
-.PHONY: all deps tests test test-all check timing-test net-test ptvm-test ptvm-long test-deps more-deps demo-deps sanitize demo bench fuzz install format clean
+.PHONY: all deps tests test test-all check timing-test net-test ptvm-test ptvm-long field-test fresh-test hostile mutate soak test-deps more-deps demo-deps sanitize demo bench fuzz install format clean
 
 all: $(BUILD)/build.ninja
 	cmake --build $(BUILD) -j $(JOBS)
@@ -59,6 +59,29 @@ ptvm-test: tests
 ptvm-long: tests
 	$(SUITE) -L '^machine-long$$' $(CTEST_ARGS)
 
+# All rows of the tests of foreign programs that are made to stall: redis, PostgreSQL, nginx, haproxy, memcached, Python, Go, Java, Node.
+field-test: more-deps tests
+	ROWS=all $(SUITE) -L '^field$$' $(CTEST_ARGS)
+
+# A new Debian 12 and 13 in a folder, and in it what a new user does.
+fresh-test: more-deps tests
+	$(SUITE) -L '^fresh$$' $(CTEST_ARGS)
+
+# The tests of what a target, a file or a neighbour does to us, in their long forms: 500 moments of SIGKILL, 45 s of traps a source; then
+# every call of every command that can fail, one a run: hours.
+hostile: tests
+	cmake -S . -B $(BUILD) -DST_HOSTILE_LIMIT=36000
+	MOMENTS=500 SOAK=45 FAULTS=all $(SUITE) -L '^hostile$$' $(CTEST_ARGS); status=$$?; \
+	    cmake -S . -B $(BUILD) -UST_HOSTILE_LIMIT && exit $$status
+
+# Whether the tests find faults: one line at a time is changed in a copy of the tree. ONLY=TEXT chooses among tests/mutate/faults.txt.
+mutate: more-deps tests
+	python3 tests/mutate/run.py --build $(BUILD) --only "$(ONLY)"
+
+# Whether arm grows: an hour of traps with each source.
+soak: tests
+	SOAK=3600 BUILD=$(abspath $(BUILD)) STALLTRAP=$(abspath $(BUILD))/stalltrap SOURCE=$(CURDIR) bash tests/hostile/test_soak.sh
+
 # The unit and golden tests once more with AddressSanitizer and UndefinedBehaviorSanitizer, and the fuzz targets, built by clang.
 sanitize: $(BUILD)/sanitize/build.ninja
 	cmake --build $(BUILD)/sanitize -j $(JOBS) --target all tests
@@ -78,7 +101,7 @@ demo: demo-deps all
 bench: more-deps tests
 	@BUILD=$(BUILD) tests/bench/run.sh $(ONLY)
 
-# SECONDS=60 a target; ONLY="TARGET..." runs these alone.
+# SECONDS=60 a target; ONLY="TARGET..." runs these alone. tests/fuzz/parsers.table lists what they read.
 fuzz: $(BUILD)/sanitize/build.ninja
 	cmake --build $(BUILD)/sanitize -j $(JOBS) --target fuzzers
 	@BUILD=$(BUILD) SECONDS_EACH=$(SECONDS) tests/fuzz/run.sh $(ONLY)

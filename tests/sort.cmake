@@ -1,14 +1,15 @@
 # Which tests are the gate (`make test`), and which are not. A test is in the gate unless it stands here: its result then depends on the
 # code alone, not on the speed of the machine, its load, its disk, its uptime, other processes or the network. What stands here is in
-# `make test-all`, under the label of its list; ptvm and machine-long are lists too. cli_sorted looks whether each name is one of a test.
+# `make test-all`, under the label of its list; ptvm, machine-long, field, fresh and most of hostile are lists too, and whole folders.
+# cli_sorted looks whether each name is one of a test.
 
 # Measures time, or fails when a thread does not run for some milliseconds: "nothing may fire", exact counts of short waits, two clocks
 # that are compared, a sleep that stands for a condition.
 set(ST_TIMING
   "^unit_triggers_(busy|cgroup|chain|follow|func|hang|idle|irq|limits|offcpu|runq|socket|syscall|truth)$"
   "^unit_(recorder_(sideband|step_rings|step_threads|step_waits)|perfdata_record)$"
-  "^cli_arm_(bpftrace|decode|mark|questions|survive|traps|watch)$"
-  "^cli_(causes|forwarder_calls|sample|sample_servers|sample_truth|socat)$"
+  "^cli_arm_(bpftrace|decode|every_stall|mark|questions|runtimes|survive|traps|watch)$"
+  "^cli_(causes|decode_storm|forwarder_calls|idle_places|perf_files|sample|sample_servers|sample_truth|sample_waits|socat)$"
   "^cli_stalls[.]"
   "^golden_(go|viewer_session)$"
   "^workloads[.]forwarder[.]")
@@ -26,6 +27,9 @@ set(ST_SANITIZED_GATE
   "^unit_recorder_(children|code_files|intel_pt|proc|ptenc|record_store|snapshot)$"
   "^golden_(deep|viewer|viewer_export|viewer_reports|viewer_tiles)$"
   "^cli_query$")
+
+# Of the folder hostile, what does not measure time: files, folders and neighbours that are the same each time.
+set(ST_HOSTILE_GATE "^hostile_(blocked_memory|databases|devices|folders|memory|open_by_path|probed|reach|shrinking|terminal)$")
 
 function(st_matches out name)
   set(${out} FALSE PARENT_SCOPE)
@@ -48,7 +52,8 @@ function(st_sort_tests)
     st_matches(net ${plain} ${ST_NET})
     st_matches(open ${plain} ${ST_OPEN})
     st_matches(twice ${plain} ${ST_SANITIZED_GATE})
-    if(labels MATCHES "ptvm|machine-long")
+    st_matches(hostile ${plain} ${ST_HOSTILE_GATE})
+    if(labels MATCHES "ptvm|machine-long|field|fresh" OR (labels MATCHES "hostile" AND NOT hostile))
       continue()
     elseif(timing)
       set_property(TEST ${name} APPEND PROPERTY LABELS timing)

@@ -4,8 +4,8 @@
 
 usage: suite.py [--build BUILD] [--jobs N] [--tries N] [--table] [CTEST-OPTION...]
 
-  --tries  1: nothing is tried again. More (3): what failed and has the label timing or net is tried again, alone, each
-           time when the machine is quiet. What a sanitizer finds, or crashes, is never tried again: it is found
+  --tries  1: nothing is tried again. More (3): what failed and has one of the labels timing, net and field is tried again, alone,
+           each time when the machine is quiet. What a sanitizer finds, or crashes, is never tried again: it is found
   --table  a line a test at the end: what became of it, seconds, why
 
 Exit: 0 all passed, were skipped or were inconclusive, 1 a test failed (each time, where it was tried again), 2 ctest did not run.
@@ -33,7 +33,7 @@ PR_SET_CHILD_SUBREAPER = 36
 CMOCKA_SKIP = re.compile(r"^\[  SKIPPED \] (?!\d+ test)(\S.*)$")
 INCONCLUSIVE = re.compile(r"^\s*inconclusive\b:?\s*(.*)$", re.IGNORECASE | re.MULTILINE)
 CRASH = re.compile(r"Segmentation fault|core dumped|Aborted|SIGSEGV|SIGABRT|SIGBUS")
-TRIED_AGAIN = {"timing", "net"}  # labels
+TRIED_AGAIN = {"timing", "net", "field"}  # labels
 QUIET, QUIET_FOR, PATIENCE = 0.2, 20, 300  # share of the processors that others may have, over so many seconds, and how long to wait
 REASON = re.compile(r"^\s*(?:truth: )?(skipped|skip)\b:?\s*(.*)$", re.IGNORECASE)
 

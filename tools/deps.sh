@@ -7,9 +7,10 @@ set -eu
 build="gcc libc6-dev clang bpftool cmake ninja-build pkg-config libipt-dev libbpf-dev libelf-dev libdw-dev libsqlite3-dev libzydis-dev
 libncurses-dev libzstd-dev libiberty-dev uthash-dev libseccomp-dev libmicrohttpd-dev"
 demo="linux-perf procps util-linux"
-test="$demo g++ llvm libcmocka-dev libboost-context-dev ocaml-nox zstd libclang-rt-14-dev clang-format tmux sqlite3 python3 python3-protobuf git strace
+test="$demo g++ llvm libcmocka-dev libboost-context-dev ocaml-nox zstd libclang-rt-14-dev clang-format zsh fish libxml2-utils tmux sqlite3 python3 python3-protobuf git strace
 man-db jq curl time libdevel-nytprof-perl"
-more="iproute2 nginx-light haproxy golang-go iperf3 socat bpftrace chromium postgresql python3-pyside2.qtsql"
+more="iproute2 nginx-light haproxy golang-go iperf3 socat bpftrace chromium postgresql python3-pyside2.qtsql
+mmdebstrap redis-server memcached default-jdk-headless"
 
 # Where node comes from elsewhere it has npm with it, and Debian's would not go with it.
 command -v npm >/dev/null || more="$more nodejs npm"

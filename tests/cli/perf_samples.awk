@@ -1,4 +1,5 @@
-# `perf report -D` (or `perf script -D`): a line a sample with a call chain, as `decode --dump samples` writes it.
+# `perf report -D` (or `perf script -D`): a line a sample with a call chain, as `decode --dump samples` writes it; none of a thread that
+# has no number any more (-1), since it ends.
 function flush() {
     if (line != "")
         print line
@@ -13,7 +14,7 @@ function flush() {
     tid = id[2]
     next
 }
-/FP chain: nr:/ {
+/FP chain: nr:/ && tid != -1 {
     line = sprintf("%d.%09d %d %d", substr(time, 1, length(time) - 9), substr(time, length(time) - 8), tid, cpu)
     next
 }

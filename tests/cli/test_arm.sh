@@ -74,11 +74,21 @@ no_leftovers
 
 run "a time-out ends"
 begin=$(date +%s%N)
-arm --no-decode -o late -p "$target" --timeout 700ms
+arm --no-decode -o late -p "$target" --on 'offcpu>20s' --timeout 700ms
 wait_arm
 is "exit status" 4 $status
 has "message" 'nothing fired within 700 ms' err
+has "what was left out" '^offcpu>20s did not fire: .*; waits for work were left out \(idle=yes counts them\)$' err
+has "what the source does to the times" 'warning: --source step makes the target compute a thousand times slower' err
+is "snapshots" "" "$(ls late.* 2>/dev/null)"
 [ $(($(date +%s%N) - begin)) -gt 700000000 ] || fail "it ended too early"
+
+run "without a trigger, a time-out takes a snapshot"
+arm --no-decode -o timed -p "$target" --timeout 300ms
+wait_arm
+is "exit status" 0 $status
+has "message" 'the time is up: snapshot' err
+has "result" '^wrote timed\.1\.data$' out
 kill "$target"
 
 run "a target that ends makes the last snapshot"

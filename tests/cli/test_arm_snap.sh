@@ -45,6 +45,37 @@ arm=$other
 wait_arm
 is "exit status after two snapshots on request" 0 $status
 
+run "an answer of 1,800 bytes, of which a terminal is given nothing that it would obey"
+here=$PWD
+part=$(printf '\033[31md%.0s' {1..33})
+for _ in {1..9}; do
+    mkdir "$part" && cd "$part" || exit 1
+done
+deep=$PWD
+start_target idle 20
+arm --no-decode -o deep -p "$target"
+"$STALLTRAP" snap "$target" >"$here/snap.out" 2>"$here/snap.err"
+is "exit status" 0 $?
+is "the answer's name" "wrote ${deep//$'\033'/\\x1b}/deep.1.data" "$(cat "$here/snap.out")"
+[ -s deep.1.data ] || fail "the file is not there"
+kill -TERM "$arm"
+wait_arm
+cd "$here" || exit 1
+
+run "a recording of 200 processes is found by the last of them"
+sleepers=()
+for _ in {1..200}; do
+    sleep 1000 &
+    sleepers+=($!)
+done
+started+=("${sleepers[@]}")
+arm --source sample --no-decode -o many -p "$(IFS=,; echo "${sleepers[*]}")"
+"$STALLTRAP" snap "${sleepers[-1]}" >snap.out 2>snap.err
+is "exit status" 0 $?
+has "answer" "^wrote $work/many\.1\.data$" snap.out
+kill -TERM "$arm"
+wait_arm
+
 run "wrong use"
 "$STALLTRAP" snap nobody >snap.out 2>snap.err
 is "exit status" 2 $?

@@ -4,6 +4,7 @@ set -u
 . "$SOURCE/tests/cli/lib.sh"
 go_first "$@"
 program=$programs/causes
+of_the_machine='ready without a CPU|CPU taken by other work' # what a busy machine adds
 groups=()
 
 remove_groups() {
@@ -28,8 +29,8 @@ group() {
     groups+=("$group")
 }
 
-# causes_of TRIGGER MODE [ARG]: runs the workload (its first process in $group), and puts the cause of three stalls into the file causes
-causes_of() {
+# run_mode TRIGGER MODE [ARG]: runs the workload (its first process in $group), and puts the cause of three stalls into the file causes
+run_mode() {
     local trigger=$1 i
     shift
     rm -f t.* report.* causes
@@ -50,13 +51,28 @@ causes_of() {
     grep -h '^  cause ' report.? >causes
 }
 
-# has TRIGGER CAUSE MODE [ARG]: the report says so
+# causes_of TRIGGER MODE [ARG]: once more where nothing but other work on the machine caused the stalls of a workload that waits
+causes_of() {
+    local try
+    for try in 1 2 3 4; do
+        run_mode "$@"
+        [[ $1 != *state=preempted* ]] && ! grep -Evq '^  cause  *(ready without a CPU|CPU taken)' causes || return 0
+        echo "   the machine was busy: once more"
+    done
+}
+
+# has TRIGGER CAUSE MODE [ARG]: each report says so. Other work on the machine may make a stall of its own, but not in each run.
 has() {
-    local trigger=$1 cause=$2
+    local trigger=$1 cause=$2 try
     shift 2
     echo "-- $1 ${2:+($2) }has: $cause"
-    causes_of "$trigger" "$@"
-    grep -Eq "^  cause  *$cause" causes || fail "$1: not '$cause'" causes report.1
+    for try in 1 2 3 4; do
+        causes_of "$trigger" "$@"
+        grep -Eq "^  cause  *$cause" causes || fail "$1: not '$cause'" causes report.1
+        grep -Ev "^  cause  *($cause|$of_the_machine)" causes >others || return 0
+        echo "   also: $(cat others)"
+    done
+    fail "$1: each time another cause beside '$cause'" causes
 }
 
 # nearly TRIGGER CAUSE MODE [ARG]: it says something else, or nothing
@@ -103,13 +119,13 @@ silent one-write
 nearly "$waits" 'delayed ACK' slow-server
 grep -q 'slow peer: 127\.0\.0\.1:[0-9]* answered after' causes || fail "slow-server: not the peer" causes
 nearly "$waits" 'slow peer' requests
-grep -q 'idle after all' causes || fail "requests: not idle" causes
+grep -q 'usually idle' causes || fail "requests: not idle" causes
 waits_in_send='offcpu>5ms,state=sleeping'
 has "$waits_in_send" 'slow downstream: sendto waited for room' slow-reader
 nearly "$waits_in_send" 'slow downstream' full-pipe
 has "$waits" 'name look-up: .* name server 127\.53\.0\.53:53' names
 nearly "$waits" 'name look-up' datagrams
-has "$waits" 'idle after all: .* in poll' sleep
+has "$waits" 'usually idle: .* in poll' sleep
 nearly "$waits" 'idle' mutex
 grep -q 'lock contention: held by thread [0-9]* "holder" in .*sort_the_table()' causes || fail "mutex: not the holder, or not what it did" causes report.1
 nearly "$waits" 'lock' barrier
@@ -119,6 +135,9 @@ has "$disk" 'disk write \(fsync\): .* of /.*/table\.dat' fsync .
 nearly "$disk" 'disk write' read .
 grep -q 'disk read: .*cold\.dat' causes || fail "read: not the disk" causes
 nearly "$waits" 'disk' full-pipe
+grep -q 'slow reader of a pipe: there was no room in the pipe\|slow reader of a pipe: there was no room in pipe:' causes || fail "full-pipe: not its reader" causes
+has "$waits" 'slow writer of a pipe: nothing came through (pipe:.*|the pipe) for .*; then thread [0-9]* "[^"]*" wrote' pipe
+nearly "$waits" 'slow (reader|writer)' slow-server
 has "$disk" 'log write: .* the log file /.*/server\.log' log .
 nearly "$disk" 'log write' write-through .
 ! grep -q 'interrupt load' causes || fail "write-through: the disk's interrupts are not why it waits" causes
@@ -127,6 +146,9 @@ has "$waits" 'log write: .* the standard error .*: a pipe whose reader is slow' 
 has "$disk" 'page fault from disk: .* in touch_pages\(\)' fault .
 nearly "$disk" 'page fault' read .
 nearly "$disk" 'disk read' fault .
+! grep -h 'woken by softirq HI' report.* || fail "fault: nothing here wakes by tasklets" report.1
+has 'busy>30ms' 'stopped: a signal stopped the thread for .*; thread [0-9]* "stopper" let it go on' stopped
+nearly "$waits" 'stopped' sleep
 
 if grep -Eq 'virtio[0-9]+-req|nvme|ahci|ata_piix|xhci' /proc/interrupts; then
     has 'irq>1us' 'interrupt load: an interrupt handler held the CPU for .*: [a-z]' interrupts .
@@ -162,7 +184,9 @@ else
 fi
 if group memory; then
     if [ -e "$group/memory.limit_in_bytes" ]; then echo 16M >"$group/memory.limit_in_bytes"; else echo 16M >"$group/memory.max"; fi
-    has 'offcpu>500us,state=blocked' 'memory reclaim: .* of its control group, which is at its limit' cache .
+    # Its file is cut off and written anew each time.
+    has 'offcpu>500us,state=blocked' '(memory reclaim: .* of its control group, which is at its limit|disk write \(ftruncate\))' cache .
+    grep -q 'memory reclaim' causes || fail "cache: no reclaim" causes
     if [ -e "$group/memory.limit_in_bytes" ]; then echo 1G >"$group/memory.limit_in_bytes"; else echo 1G >"$group/memory.max"; fi
     nearly "$disk" 'memory' write-through .
 else

@@ -43,7 +43,8 @@ python3 - "$(sql stats.db 'SELECT count(*) FROM call')" <<'EOF' || fail "--stats
 import json, sys
 s = json.load(open("stats"))
 assert s["calls"] == int(sys.argv[1]) and s["errors"] == 0 and s["gaps"] == 0 and s["bytes"] > 0, s
-assert s["branches"]["call"] == s["branches"]["return"] + 4 or s["branches"]["call"] >= s["branches"]["return"], s
+# What is still open at the end, main and what called it, has not returned; the loader ends in jumps. All else has.
+assert 0 <= s["branches"]["call"] - s["branches"]["return"] <= 12, s
 assert s["instructions"] > s["branches"]["taken"] > s["branches"]["call"], s
 EOF
 calls=$("$STALLTRAP" decode x.1.data --stats | python3 -c 'import json, sys; print(json.load(sys.stdin)["branches"]["call"])')

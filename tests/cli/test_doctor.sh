@@ -12,6 +12,13 @@ for what in 'kernel BTF' 'tp_btf' 'fentry' 'kprobes' 'uprobes' 'perf events' 'lo
     has "a finding about $what" "^(yes|no|-) .*$what" out
 done
 
+has "the verdict, first" '^- +in short +(arm (records|samples)|only --source step).*; triggers (work|do not work)' <(head -n 1 out)
+
+run "on a terminal no line is wider than it, and no word is lost"
+script -qec "stty cols 76; '$STALLTRAP' doctor" /dev/null </dev/null 2>err | tr -d '\r' >wrapped
+is "too wide lines" "" "$(awk 'length($0) > 76 && / [^ ]+ [^ ]+ *$/ && substr($0, 41) ~ / /' wrapped)"
+is "the words" "$(tr -s ' \n' '\n' <out | grep -v '^[0-9.]*$')" "$(tr -s ' \n' '\n' <wrapped | grep -v '^[0-9.]*$')"
+
 run "json says the same"
 "$STALLTRAP" doctor --json >json 2>err
 is "exit status" 0 $?
@@ -41,6 +48,7 @@ if [ "$(id -u)" = 0 ]; then
     setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all --no-new-privs ./copy doctor >out 2>err
     is "exit status" 0 $?
     has "BPF is not permitted" '^no +BPF on tracepoints .*not permitted' out
+    has "the verdict" '^- +in short .*triggers do not work here: .*CAP_BPF' out
     has "what to do" '-> run as root, or with CAP_BPF and CAP_PERFMON' out
     has "capabilities" 'has: none' out
 fi

@@ -46,9 +46,10 @@ run "options with mistakes in them"
 try 2 "unknown option '--sauce': did you mean '--source'" --sauce step -p "$target"
 try 2 "there is no source 'stepp'" --source stepp -p "$target"
 try 2 "--ring: '4X'" --ring 4X -p "$target"
-try 2 "--timeout: '5' has no unit" --source step -p "$target" --timeout 5
+try 2 "--timeout: '5' has no unit: write 5s or 5ms" --source step -p "$target" --timeout 5
 try 2 "--ready-fd 77" --source step -p "$target" --ready-fd 77
-try 2 "'extra' is no option" --source step -p "$target" extra
+try 2 "unexpected argument 'extra'" --source step -p "$target" extra
+try 2 "unexpected argument '77'" --source step --comm arm_target 77
 try 3 "source step records user code only" --source step --kernel -p "$target"
 try 3 "cannot trace all processes" --source step -a
 
@@ -100,6 +101,10 @@ if [ "$(id -u)" = 0 ]; then
     is "exit status" 3 $?
     has "message" 'CAP_BPF' ../err
     is "files" "" "$(ls -A .)"
+    "${unprivileged[@]}" ../stalltrap-copy watch -p "$own" --on 'offcpu>20ms' >../out 2>../err
+    is "exit status of watch" 3 $?
+    has "message" 'CAP_BPF' ../err
+    lacks "advice" 'snapshot' ../err
 
     if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
         run "one's own process, without privilege, is recorded"
@@ -124,6 +129,28 @@ for i in 1 2 3 4 5; do
     wait $brief 2>/dev/null
 done
 no_leftovers
+
+run "two process ids, as pidof prints them"
+start_target idle 20
+second=$target
+start_target idle 20
+for pids in "$second $target" "$second,$target" "$second, $target"; do
+    "$STALLTRAP" watch -p "$pids" --on 'offcpu>1ms' --timeout 100ms >out 2>err
+    is "exit status of watch -p '$pids'" 0 $?
+done
+"$STALLTRAP" watch --on 'offcpu>1ms' --timeout 100ms -p "$second" "$target" >out 2>err
+is "exit status of watch -p $second $target" 0 $?
+"$STALLTRAP" arm --source sample --no-decode -o two -p "$second" "$target" --timeout 300ms >out 2>err
+is "exit status of arm -p $second $target" 0 $?
+has "the armed line" ', 2 threads' err
+
+run "help for a command"
+"$STALLTRAP" help arm >out 2>err
+is "exit status" 0 $?
+has "its options" '^  *--cooldown DUR' out
+"$STALLTRAP" help armm >out 2>err
+is "exit status" 2 $?
+has "message" "did you mean 'arm'" err
 
 run "the same for watch"
 "$STALLTRAP" watch -p "$target" >out 2>err

@@ -44,7 +44,8 @@ for command in query report view export; do
     [ $command = query ] && sql=("SELECT * FROM calls")
     on() { try "$1" "$2" $command "$3" "${sql[@]}"; }
     on 1 "cannot open 'missing.db': No such file" missing.db
-    on 1 "cannot open 'folder.db': Is a directory" folder.db
+    [ $command = report ] || on 1 "cannot open 'folder.db': Is a directory" folder.db
+    [ $command != report ] || on 1 "'folder.db' holds no trace databases" folder.db
     on 1 "'pipe' is no regular file" pipe
     on 1 "'/dev/zero' is no regular file" /dev/zero
     on 1 "'empty.db' is empty" empty.db

@@ -69,7 +69,7 @@ for i in 1 2 3 4 5 6 7 8; do
     timeout 600 "$STALLTRAP" decode --force x.1.data -o damaged.db >out 2>&1 || fail "decode with damaged lines ends with $?" out
 done
 
-# Where a wait was: the frames of the stall's user stack have lines, and what the compiler put in line is a level of its own.
+# Where a wait was: the frames of the stall's user stack have lines, and what the compiler inlined is a level of its own.
 cat >waits.c <<'END'
 #include <time.h>
 

@@ -1,5 +1,5 @@
 /* libFuzzer: any bytes as a code file: its segments, symbols, PLT, unwind table, build id, links and mangled
- * names; and as what the process that reads DWARF tells of functions in line. */
+ * names; and as what the process that reads DWARF says about inlined functions. */
 #include "decoder/elf.h"
 #include "decoder/inline_runs.h"
 #include "decoder/symbols.h"

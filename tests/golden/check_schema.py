@@ -90,6 +90,7 @@ def check_source(page, source):
     if f"the schema's version, now {version[1] or version[2]}:" not in page.text or f"**{version[1] or version[2]}**" not in page.sections["Changelog"]:
         found.append(f"version {version[1] or version[2]} of the schema is not told of")
     reasons = set(re.findall(r'\[DEC_GAP_\w+\] = "([^"]+)"', read(f"{source}/decoder/gap.c")))
+    reasons |= set(re.findall(r'\.lost = true, \.name = "([^"]+)"', read(f"{source}/decoder/sideband_meta.c")))
     samples = read(f"{source}/decoder/model_samples.c")  # has some of its own
     differ("gaps", reasons | {r for r in page.first_column("gaps", "reason") if f'"{r}"' in samples}, page.first_column("gaps", "reason"))
     pseudo = re.findall(r'"(\[\w+\])"', re.search(r"dec_pseudo_name.*?\{.*?\{(.*?)\}", read(f"{source}/decoder/stack.c"), re.S)[1])
@@ -98,6 +99,7 @@ def check_source(page, source):
     for path in glob.glob(f"{source}/decoder/model*.c"):
         text = read(path)
         keys |= set(re.findall(r'(?:tdb_set_meta_\w+|put_text)\(w, "(\w+)"', text))
+        keys |= {f"{name}.PID" for name in re.findall(r'sscanf\(meta->text, "(\w+)\.%d="', text)}
         for table in re.findall(r"(?:texts|times|numbers)\[\]\[2\] = \{(.*?)\};", text, re.S):
             keys |= set(re.findall(r'\{"\w+",\s*"(\w+)"\}', table))
         for table in re.findall(r"\} counts\[\] = \{(.*?)\};", text, re.S):
@@ -113,7 +115,7 @@ def check_database(page, path):
             if name not in told:
                 found.append(f"{path}: {what}: docs/schema.md does not tell of '{name}'")
 
-    none_but("meta", "SELECT key FROM meta", page.first_column("meta", "key"))
+    none_but("meta", "SELECT iif(key GLOB '*.[0-9]*', substr(key, 1, instr(key, '.')) || 'PID', key) FROM meta", page.first_column("meta", "key"))
     none_but("gap", "SELECT DISTINCT reason FROM gap", page.first_column("gaps", "reason"))
     none_but("stall", "SELECT DISTINCT kind FROM stall", re.search(r"^\| kind \| (.*) \|", page.text, re.M)[1].split(", "))
     none_but("mark", "SELECT DISTINCT name FROM mark", re.findall(r"`(\w+)`", re.search(r"^`mark\((?:.|\n)*?\n\n", page.text, re.M)[0]))

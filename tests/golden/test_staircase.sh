@@ -32,7 +32,7 @@ gaps=$(sql damaged.db 'SELECT count(*) FROM gaps')
 [ "$(sql damaged.db "SELECT count(*) FROM gaps WHERE reason = 'bad packet' AND detail LIKE 'unknown % at trace offset %'")" -ge 8 ] ||
     fail "a gap without its cause: $(sql damaged.db 'SELECT DISTINCT reason, detail FROM gaps')"
 leaves=$(sql damaged.db "SELECT count(*) FROM calls WHERE function = 'leaf'")
-[ "$leaves" -gt 100 ] && [ "$leaves" -lt 600 ] || fail "$leaves of 600 calls of leaf are left"
+[ "$leaves" -gt 50 ] && [ "$leaves" -lt 600 ] || fail "$leaves of 600 calls of leaf are left"
 
 # Who calls whom: the same pairs as in the whole trace. A frame that was found late has no caller.
 pairs="SELECT DISTINCT p.function, c.function FROM calls c JOIN calls p ON p.id = c.parent_id WHERE c.module = 'nest' AND p.module = 'nest'"

@@ -48,7 +48,15 @@ run report-top report t.db top
 run report-stalls report t.db stalls
 run report-offcpu report t.db offcpu
 run report-gaps report t.db gaps
-for cause in preempted send-buffer send-room; do
+# The waker's stack as it woke the thread is told, not the open calls of the last sample before.
+echo "UPDATE stack SET symbol_id = 8 WHERE id = 3 AND depth = 0;" >"$work/waker-elsewhere.sql"
+echo "DELETE FROM stall_attr WHERE key = 'waker_user_stack_id';" >"$work/waker-unknown.sql"
+for waker in elsewhere unknown; do
+    cat "$here/trace.sql" "$work/waker-$waker.sql" >"$work/w.sql"
+    make_db "$work/waker-$waker.db" "$work/w.sql"
+    run report-waker-$waker report waker-$waker.db
+done
+for cause in preempted send-buffer send-room busy; do
     cat "$here/trace.sql" "$here/$cause.sql" >"$work/$cause.sql"
     make_db "$work/$cause.db" "$work/$cause.sql"
     run report-$cause report $cause.db --stall 2
@@ -84,6 +92,23 @@ for view in calls threads functions stalls gaps; do
     count=$((count + 1))
     "$STALLTRAP" query "$work/t.db" "SELECT * FROM $view" --format json | python3 -m json.tool >/dev/null || { echo "FAILED: JSON of $view"; failed=$((failed + 1)); }
 done
+# The first selection is the call that was there for most of the stall, not the one that ended as it began.
+count=$((count + 1))
+cp "$work/t.db" "$work/busy.db"
+sqlite3 "$work/busy.db" "UPDATE stall SET thread_id = (SELECT id FROM thread WHERE name = 'writer'), start_ns = 2500000, end_ns = 45000000,
+    duration_ns = 42500000 WHERE id = (SELECT value FROM meta WHERE key = 'trigger_stall_id')"
+"$STALLTRAP" view "$work/busy.db" --size 80x24 --screen - | grep -q '^hold_lock_for_flush ' || { echo "FAILED: first selection"; failed=$((failed + 1)); }
+
+# A terminal that cannot move its cursor gets the text, and a locale without line drawing gets ASCII.
+count=$((count + 2))
+(cd "$work" && "$STALLTRAP" view t.db --size 80x12 --screen - >text.out &&
+    timeout 60 script -qec "'$STALLTRAP' view t.db --size 80x12" /dev/null </dev/null | tr -d '\r' >dumb.out)
+diff -u "$work/text.out" "$work/dumb.out" || { echo "FAILED: view on a dumb terminal"; failed=$((failed + 1)); }
+(cd "$work" && LC_ALL=C "$STALLTRAP" view t.db --size 80x12 >plain.out)
+if [ ! -s "$work/plain.out" ] || LC_ALL=C grep -n '[^ -~]' "$work/plain.out"; then
+    echo "FAILED: more than ASCII in the C locale"
+    failed=$((failed + 1))
+fi
 if grep -l $'\033' "$work"/*.out; then
     echo "FAILED: an escape byte came out"
     failed=$((failed + 1))

@@ -17,6 +17,9 @@ make_db known.db "$here/known.sql"
 # As an older stalltrap wrote it: no source lines, no counts.
 cp known.db old.db
 sqlite3 old.db 'DROP VIEW calls; DROP VIEW functions; DROP TABLE source; ALTER TABLE call DROP COLUMN instructions; ALTER TABLE call DROP COLUMN cycles'
+cp known.db python.db
+sqlite3 python.db "INSERT INTO stall_attr VALUES (1, 'runtime', 'Python 3.11.2'), (1, 'frame.0', 'Store.fetch (/srv/store.py:88)'),
+    (1, 'frame.1', 'handle (/srv/' || char(27) || '[31mviews.py:31)'), (1, 'frame.10', '<module> (/srv/main.py:12)'), (1, 'waker_frame.0', 'w (/srv/w.py:1)')"
 make_db hostile.db "$here/hostile.sql"
 make_db empty.db <(echo "PRAGMA application_id = 0x73746c74;")
 make_db one.db <(cat <<'SQLEND'
@@ -49,6 +52,7 @@ screen() { # NAME DB SIZE KEYS [OPTION...]
 
 screen details known.db 100x30 i
 screen details-off known.db 80x24 ii
+screen details-python python.db 100x30 i
 screen details-source known.db 100x30 'ui'
 screen details-outermost known.db 100x30 'uui'
 screen details-evil known.db 100x30 '0/script<Enter>i'

@@ -56,6 +56,19 @@ PYEND
     done
 done
 
+# Short calls side by side of one function carry its name, behind a cell that shows how many they are.
+{ echo "PRAGMA user_version = 4;"; cat "$SOURCE/tracedb/schema.sql"; cat <<'SQLEND'; cat "$SOURCE/tracedb/indexes.sql"; } | sqlite3 alike.db
+PRAGMA application_id = 0x73746c74;
+INSERT INTO process (id, pid, name) VALUES (1, 1, 'p');
+INSERT INTO thread (id, process_id, tid, name) VALUES (1, 1, 1, 't');
+INSERT INTO module (id, name, path, kernel) VALUES (1, 'm', 'm', 0);
+INSERT INTO symbol VALUES (1, 1, 'alike', 1, 1);
+WITH RECURSIVE n(x) AS (SELECT 0 UNION ALL SELECT x + 1 FROM n WHERE x < 9999)
+INSERT INTO call (id, thread_id, symbol_id, parent_id, depth, start_ns, duration_ns, self_ns, flags) SELECT x + 1, 1, 1, NULL, 0, x * 1000, 900, 900, 0 FROM n;
+SQLEND
+"$STALLTRAP" view alike.db --size 80x24 --keys 0 --screen alike.txt && grep -q '^[█▓▒│]alike[█▓▒│]' alike.txt
+result "the name of short calls stands behind the first of their cells" $?
+
 # What a frame reads: bounded by the screen. The steps of SQLite's machine are too many to count here; bytes read from the file are not.
 keys='0wwwwdd<Enter>LLLuuhhllss0<Tab>wwwwwwww/flush<Enter>nnN<Esc>gG]['
 "$STALLTRAP" view made.db --size 80x24 --keys "$keys" --frames frames.txt >/dev/null

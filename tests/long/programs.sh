@@ -22,8 +22,8 @@ walks_agree() { # DATA
     decode --dump branches "$1" | sha256sum >fast.sum
     decode --reference --dump branches "$1" | tee >(wc -l >lines) | sha256sum >slow.sum
     cmp fast.sum slow.sum || fail "$name: the fast walk's branches are not libipt's"
-    decode --stats "$1" | jq -S 'del(.seconds)' >fast.stats
-    decode --reference --stats "$1" | jq -S 'del(.seconds)' >slow.stats
+    decode --stats "$1" | jq -S 'del(.seconds, .slow)' >fast.stats
+    decode --reference --stats "$1" | jq -S 'del(.seconds, .slow)' >slow.stats
     diff fast.stats slow.stats || fail "$name: the counts differ"
     [ "$(jq '.errors + .gaps' fast.stats)" = 0 ] || fail "$name: errors or gaps" fast.stats
 }

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Traces of real processors: FOLDER holds a folder NAME each, with trace.pt, images.list (as for --images) and expected.json: what
 # libipt's instruction decoder finds in it ("instructions", "classes", "errors", and "decoder_config", the options of decode).
-# Decoded by both walks, beside that decoder: the same branches up to the first error, and where there is none the same counts.
+# Decoded by both walks, beside that decoder: the same branches up to the first error, and where there is none the same counts; by
+# the fast walk alone then, even with more state in its PSB+, as other hosts have it.
 # usage: real_traces.sh FOLDER    STALLTRAP is the program, INSN_WALK the reference; ST_REAL_TRACES stands before FOLDER
 set -u
 set -- "${ST_REAL_TRACES:-$1}"
@@ -18,6 +19,22 @@ bad() {
 # To the first error: "FROM TO" of each branch that was taken, tracing's starts and ends left out.
 to_first_gap() {
     awk '$6 == "gap" {exit} $4 != "0" && $5 != "0" && $6 !~ /^tr-/ {print $4, $5}'
+}
+
+# The same branches with more in each PSB+, and the fast walk is left no more often.
+more_state() { # DIR NAME SLOW OPTION...
+    local dir=$1 name=$2 slow=$3 walk
+    shift 3
+    "$STALLTRAP" decode --raw "$dir/trace.pt" --images "$dir/images.list" "$@" --dump packets |
+        python3 "$(dirname "$0")/more_state.py" "$dir/trace.pt" "$work/more.pt" || bad "$name: no more state"
+    "$STALLTRAP" decode --raw "$dir/trace.pt" --images "$dir/images.list" "$@" --dump branches 2>"$work/err" | sed 's/offset 0x[0-9a-f]*//' >"$work/less"
+    for walk in "" --reference; do
+        # shellcheck disable=SC2086
+        "$STALLTRAP" decode $walk --raw "$work/more.pt" --images "$dir/images.list" "$@" --dump branches 2>"$work/err" | sed 's/offset 0x[0-9a-f]*//' >"$work/more"
+        cmp -s "$work/less" "$work/more" || bad "$name $walk, with VMCS and PIP in its PSB+: other branches: $(diff "$work/less" "$work/more" | head -n 4)"
+    done
+    "$STALLTRAP" decode --raw "$work/more.pt" --images "$dir/images.list" "$@" --stats >"$work/more" 2>"$work/err"
+    [ "$(jq .slow "$work/more")" = "$slow" ] || bad "$name, with VMCS and PIP in its PSB+: left the fast walk $(jq .slow "$work/more") times, not $slow"
 }
 
 check() { # FOLDER NAME
@@ -49,6 +66,9 @@ check() { # FOLDER NAME
         fi
         n=$((n + 1))
     done
+    "$STALLTRAP" decode --raw "$dir/trace.pt" --images "$dir/images.list" "${options[@]}" --stats 2>"$work/err" >"$work/stats"
+    more_state "$dir" "$name" "$(jq .slow "$work/stats")" "${options[@]}"
+    [ "$first_errors" != 0 ] || [ "$(jq .slow "$work/stats")" = 0 ] || bad "$name: left the fast walk"
     echo "$name: $(jq -c '{instructions, calls: .branches.call, errors}' "$work/stats"), the reference: $(
         jq -c '{instructions, calls: (.classes.call // 0), errors}' "$expected"), $(wc -l <"$work/known") branches before the first error"
 }

@@ -36,22 +36,33 @@ needs_dump() { # NAME
     sed -n "s/^$1 //p" checks | grep -qvE '^(counted|nest)( |$)'
 }
 
+# Whether one of them needs perf's listing. Of a whole machine that takes minutes.
+needs_perf() { # NAME
+    sed -n "s/^$1 //p" checks | grep -qvE '^(delack|born)( |$)'
+}
+
 # Both listings of a recording, once.
 list() { # NAME
-    [ ! -e "$work/$1.perf" ] || return 0
+    [ ! -e "$work/$1.db" ] || return 0
+    if needs_perf "$1"; then
+        list_perf "$1" || return
+    fi
+    if [ -e "$1.db" ]; then
+        cp "$1.db" "$work/$1.db"
+    elif ! "$STALLTRAP" decode "$1.data" --buildid-dir "$out/debug" -o "$work/$1.db" >"$work/said" 2>&1; then
+        bad "$1: decode ends with $?" "$work/said" || return
+    fi
+    [ ! -e "$work/$1.perf" ] || [ ! -d "$1.data/kcore_dir" ] ||
+        python3 "$ptvm/kernel_names.py" "$1.data/kcore_dir/kallsyms" "$work/$1.perf" "$work/$1.dump" "$work/$1.db" || bad "$1: kernel_names.py"
+}
+
+list_perf() { # NAME
     perf --buildid-dir "$out/debug" script --itrace=cre --ns -F $fields -i "$1.data" >"$work/$1.perf" 2>"$work/said" ||
         bad "$1: perf script ends with $?" "$work/said" || return
     [ ! -s "$work/said" ] || bad "$1: perf complains" "$work/said" || return
     [ -s "$work/$1.perf" ] || bad "$1: perf lists nothing" || return
     ! needs_dump "$1" || "$STALLTRAP" decode "$1.data" --buildid-dir "$out/debug" --dump calls >"$work/$1.dump" 2>"$work/said" ||
         bad "$1: decode --dump ends with $?" "$work/said" || return
-    if [ -e "$1.db" ]; then
-        cp "$1.db" "$work/$1.db"
-    elif ! "$STALLTRAP" decode "$1.data" --buildid-dir "$out/debug" -o "$work/$1.db" >"$work/said" 2>&1; then
-        bad "$1: decode ends with $?" "$work/said" || return
-    fi
-    [ ! -d "$1.data/kcore_dir" ] || python3 "$ptvm/kernel_names.py" "$1.data/kcore_dir/kallsyms" "$work/$1.perf" "$work/$1.dump" \
-        "$work/$1.db" || bad "$1: kernel_names.py"
 }
 
 compare() { # MODE NAME FILE
@@ -116,6 +127,25 @@ check_cpus() { # NAME
     python3 "$SOURCE/tests/golden/normalize_calls.py" rows "$work/$1.perf" "$work/$1.db" "$work/$1.dump" >"$work/differences" 2>&1 ||
         bad "$1: perf's calls and ours differ (rows)" "$work/differences" || return
     echo "$1: $(wc -l <"$work/$1.perf") calls and returns, as perf has them, CPU by CPU"
+}
+
+# So many threads that were born while armed have their calls.
+check_born() { # NAME N
+    [ "$(rows "$1" "SELECT count(*) FROM (SELECT tid FROM calls WHERE function = 'work' GROUP BY tid HAVING count(*) > 100)")" = "$2" ] ||
+        bad "$1: threads that were born while armed are missing: $(rows "$1" "SELECT tid, calls FROM threads")"
+}
+
+# In the delayed-ACK stall of the forwarder are the send that was held back and the timer that ended the wait.
+check_delack() { # NAME TID
+    local wait function
+    wait="(SELECT start_ns, end_ns FROM calls WHERE function = 'receive_both' AND tid = $2 AND duration_ns > 30000000 ORDER BY start_ns LIMIT 1)"
+    [ "$(rows "$1" "SELECT count(*) FROM $wait")" = 1 ] || bad "$1: no call of receive_both that lasts" || return
+    for function in tcp_write_xmit tcp_delack_timer; do
+        rows "$1" "SELECT c.function, c.thread, c.tid, (c.start_ns - w.start_ns) / 1000000.0 || ' ms after the wait began' FROM calls c, $wait w
+            WHERE c.function = '$function' AND c.kernel AND c.start_ns BETWEEN w.start_ns - 5000000 AND w.end_ns" >"$work/found"
+        [ -s "$work/found" ] || bad "$1: no call of $function in the delayed-ACK stall" || return
+        head -n 3 "$work/found"
+    done
 }
 
 check_nest() { # NAME N [LEAST]

@@ -1,11 +1,15 @@
-# guest_arm_calls.sh SOURCE BUILD user|both|kernel|forwarder: small workloads and the forwarder, for the comparison with perf's calls: user
+# guest_arm_calls.sh SOURCE BUILD user|both[-all]|kernel[-all]|forwarder: small workloads and the forwarder, for the comparison with perf's calls: user
 # code, kernel code, and both. Kernel code alone is in recordings of perf's, which we decode. All is decoded and compared outside. File:
 # arm-lib.sh.
 part=$3
 . ./arm-lib.sh "$@"
 workloads="coroutine dlopen_close exceptions fork_exec func_pointers ifunc nest nested_signals plt_lazy plt_now recursion segv
     setjmp_longjmp signals tail_calls threads vfork_exec"
-for name in $workloads; do echo "$programs/$name"; done >all.sh
+# With kernel code each costs a hundred thousand calls, most of them alike: some of them in a short run (`all`: each).
+several="coroutine exceptions fork_exec nested_signals plt_lazy threads"
+[ "$part" = "${part%-all}" ] || several=$workloads
+part=${part%-all}
+for name in $several; do echo "$programs/$name"; done >all.sh
 echo "exit 0" >>all.sh
 
 calls_user() {
@@ -19,7 +23,7 @@ calls_both() {
     "$STALLTRAP" arm --source intel-pt --kernel --no-decode --ring 32M -o both -- sh all.sh >arm.out 2>arm.err || fail "both: arm ends with $?" arm.out arm.err
     outside both.1.data cpus
     # shellcheck disable=SC2086
-    outside both.1.data threads $workloads
+    outside both.1.data threads $several
 }
 
 calls_kernel() {

@@ -1,7 +1,8 @@
-// threads N [K]: K threads (default 3) call work() N times each; the first thread then forks a child that
-// executes the same program with one thread, and waits for it. Every thread, the child and its new image make
-// calls of their own; those to the clock lead into the vdso.
+// threads N [K]: K threads (default 3) call work() N times each, or until SIGTERM if N is 0; the first thread
+// then forks a child that executes the same program with one thread, and waits for it. Every thread, the
+// child and its new image make calls of their own; those to the clock lead into the vdso.
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -11,6 +12,12 @@
 #define NI __attribute__((noinline, noclone))
 
 static int rounds;
+static volatile sig_atomic_t ended;
+
+static void end(int signal)
+{
+    ended = signal;
+}
 
 NI int leaf(int x)
 {
@@ -26,7 +33,7 @@ static void *body(void *arg)
 {
     long s = (long)arg;
 
-    for (int i = 0; i < rounds; i++)
+    for (int i = 0; rounds ? i < rounds : !ended; i++)
         s += work((int)s);
     return (void *)s;
 }
@@ -65,7 +72,7 @@ int main(int argc, char **argv)
     pthread_t t[64];
 
     rounds = argc > 1 ? atoi(argv[1]) : 10;
-    if (threads > 64)
+    if (threads > 64 || signal(SIGTERM, end) == SIG_ERR)
         return 2;
     for (long i = 0; i < threads; i++)
         if (pthread_create(&t[i], NULL, body, (void *)i))

@@ -305,6 +305,27 @@ static void lose_the_cpu(void)
         compute(1000);
 }
 
+/* An event loop, which a child stops in the midst of a request. */
+static void be_stopped(void)
+{
+    pid_t loop = getpid();
+
+    if (!fork()) {
+        prctl(PR_SET_NAME, "stopper");
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;) {
+            rest(100);
+            kill(loop, SIGSTOP);
+            rest(LONG_MS);
+            kill(loop, SIGCONT);
+        }
+    }
+    for (;;) {
+        rest(1);
+        compute(8);
+    }
+}
+
 /* ---- packets: each goes to very many sockets, which takes its softirq a while. They are handled on CPU 1
  * ---- */
 
@@ -430,14 +451,30 @@ static const struct {
 
     void (*run)(void);
 } modes[] = {
-    {"nagle", ask_in_two},        {"one-write", ask_fast_server}, {"slow-server", ask_slow_server},
-    {"requests", serve_requests}, {"names", look_up_names},       {"datagrams", ask_datagrams},
-    {"mutex", wait_for_mutex},    {"barrier", wait_at_barrier},   {"semaphore", wait_for_work},
-    {"fsync", sync_file},         {"write-through", write_table}, {"log", write_log},
-    {"fault", fault_pages_in},    {"read", read_blocks},          {"pipe", read_pipe},
-    {"full-pipe", fill_pipe},     {"hog", lose_the_cpu},          {"compute", compute_for_ever},
-    {"cache", fill_the_cache},    {"sleep", wait_for_time},       {"slow-reader", send_to_slow_reader},
-    {"packets", take_packets},    {"interrupts", be_interrupted},
+    {"nagle", ask_in_two},
+    {"one-write", ask_fast_server},
+    {"slow-server", ask_slow_server},
+    {"requests", serve_requests},
+    {"names", look_up_names},
+    {"datagrams", ask_datagrams},
+    {"mutex", wait_for_mutex},
+    {"barrier", wait_at_barrier},
+    {"semaphore", wait_for_work},
+    {"fsync", sync_file},
+    {"write-through", write_table},
+    {"log", write_log},
+    {"fault", fault_pages_in},
+    {"read", read_blocks},
+    {"pipe", read_pipe},
+    {"stopped", be_stopped},
+    {"full-pipe", fill_pipe},
+    {"hog", lose_the_cpu},
+    {"compute", compute_for_ever},
+    {"cache", fill_the_cache},
+    {"sleep", wait_for_time},
+    {"slow-reader", send_to_slow_reader},
+    {"packets", take_packets},
+    {"interrupts", be_interrupted},
 };
 
 int main(int argc, char **argv)

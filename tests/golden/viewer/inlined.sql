@@ -1,4 +1,4 @@
--- A stall of a thread without calls: its stack tells, with what the compiler put in line.
+-- A stall of a thread without calls: its stack tells, with what the compiler inlined.
 INSERT INTO thread (id, process_id, tid, name) VALUES (90, 1, 990, 'alone');
 INSERT INTO stack VALUES (90, 0, 4600, 2), (90, 1, 4700, 1);
 INSERT INTO stack_line VALUES (90, 0, 0, 'inner', 'a.c', 3), (90, 0, 1, 'middle' || char(27), 'a.c', 7), (90, 0, 2, NULL, 'a.c', 9), (90, 1, 0, NULL, 'a.c', 20);

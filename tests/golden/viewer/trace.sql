@@ -29,9 +29,11 @@ INSERT INTO call (id, thread_id, symbol_id, parent_id, depth, start_ns, duration
     (11, 2, 9, 10, 2, 45000000, 400000, 400000, 16);
 INSERT INTO slice VALUES (1, 1, 0, 0, 5000000), (2, 1, 1, 45200000, 50000000), (3, 2, 1, 0, 50000000);
 INSERT INTO offcpu VALUES (1, 1, 5000000, 45200000, 0, 8);
-INSERT INTO stack VALUES (1, 0, 105, 11), (1, 1, 125, 12), (2, 0, 8310, 5), (2, 1, 4250, 2), (2, 2, 4100, 1);
+INSERT INTO stack VALUES (1, 0, 105, 11), (1, 1, 125, 12), (2, 0, 8310, 5), (2, 1, 4250, 2), (2, 2, 4100, 1),
+    (3, 0, 8410, 9), (3, 1, 4420, 7);
 INSERT INTO stall (id, trigger, thread_id, kind, start_ns, end_ns, duration_ns, threshold_ns, state, syscall, waker, reason, fired,
                    waker_thread_id, wake_ns, kernel_stack_id, user_stack_id) VALUES
     (1, 'offcpu>20ms', 1, 'offcpu', 5000000, 45200000, 40200000, 20000000, 'sleeping', 'futex', 'thread 4313 "writer"',
      'thread 4312 "forwarder" off-CPU 40.2 ms in futex, woken by thread 4313 "writer"', 1, 2, 45100000, 1, 2);
+INSERT INTO stall_attr VALUES (1, 'waker_user_stack_id', 3);
 INSERT INTO gap VALUES (1, 1, NULL, 48000000, 49000000, 'overflow', 'the CPU lost packets', 128);

@@ -8,11 +8,13 @@
 #include "base/vec.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -123,7 +125,7 @@ static void nearest_word_is_found(void **state)
     assert_null(st_nearest("", 0, words, 6));
 }
 
-static const struct st_opt_usage usage = {"arm", "[TARGET]", "records."};
+static const struct st_opt_usage usage = {"arm", "[TARGET]", "records.", NULL};
 
 struct parsed {
     bool kernel;
@@ -237,6 +239,31 @@ static void output_appears_whole(void **state)
     assert_non_null(strstr(err.text, path));
 }
 
+/* What cannot be looked at is not said to be gone. */
+static void no_descriptor_is_left(void **state)
+{
+    struct st_target t = {0};
+    struct st_error err = {0};
+    struct rlimit before, none;
+    pid_t *tids;
+    char self[16];
+    int rc[2];
+
+    (void)state;
+    snprintf(self, sizeof(self), "%d", getpid());
+    assert_int_equal(st_target_add_pids(&t, self, &err), 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){.rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    rc[0] = st_target_resolve(&t, &err);
+    rc[1] = st_target_threads(getpid(), &tids, NULL);
+    setrlimit(RLIMIT_NOFILE, &before);
+    assert_int_equal(rc[0], ST_EFAIL);
+    assert_non_null(strstr(err.text, "Too many open files"));
+    assert_int_equal(rc[1], ST_EFAIL);
+    st_target_free(&t);
+}
+
 static void targets_are_resolved(void **state)
 {
     struct st_target t = {0};
@@ -251,6 +278,8 @@ static void targets_are_resolved(void **state)
     assert_int_equal(st_target_threads(getpid(), &tids, &err), 1);
     assert_int_equal(tids[0], getpid());
     free(tids);
+    assert_int_equal(st_target_threads(INT_MAX, &tids, &err), 0);
+    assert_null(tids);
     assert_int_equal(st_target_set_all(&t, NULL, &err), ST_EUSAGE);
     st_target_free(&t);
 
@@ -279,11 +308,17 @@ static void vectors_grow(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(durations_are_read),      cmocka_unit_test(sizes_are_read),
-        cmocka_unit_test(quantities_are_written),  cmocka_unit_test(foreign_text_is_escaped),
-        cmocka_unit_test(nearest_word_is_found),   cmocka_unit_test(options_are_parsed),
-        cmocka_unit_test(wrong_options_are_named), cmocka_unit_test(output_appears_whole),
-        cmocka_unit_test(targets_are_resolved),    cmocka_unit_test(vectors_grow),
+        cmocka_unit_test(durations_are_read),
+        cmocka_unit_test(sizes_are_read),
+        cmocka_unit_test(quantities_are_written),
+        cmocka_unit_test(foreign_text_is_escaped),
+        cmocka_unit_test(nearest_word_is_found),
+        cmocka_unit_test(options_are_parsed),
+        cmocka_unit_test(wrong_options_are_named),
+        cmocka_unit_test(output_appears_whole),
+        cmocka_unit_test(targets_are_resolved),
+        cmocka_unit_test(no_descriptor_is_left),
+        cmocka_unit_test(vectors_grow),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

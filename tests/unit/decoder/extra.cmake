@@ -2,8 +2,12 @@
 foreach(test stack stack_effects stack_kernel stack_repairs inlines)
   target_sources(unit_decoder_${test} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/stack_script.c)
 endforeach()
-foreach(test sideband turns model model_samples)
+foreach(test sideband turns model model_many model_stalls model_samples many)
   target_sources(unit_decoder_${test} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/recording.c)
+endforeach()
+
+foreach(test model model_many model_stalls)
+  target_sources(unit_decoder_${test} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/model_world.c)
 endforeach()
 
 # Decodes under adverse conditions, for tests/cli/test_decode.sh.

@@ -39,6 +39,8 @@ struct script {
 
     struct dec_flow_counts counts;
 
+    uint64_t slow; /* counts.slow, which differs from walk to walk and is 0 there */
+
     ST_VEC(struct dec_event) events;
 
     ST_VEC(char) text; /* the events of the last run, a line each */
@@ -270,17 +272,21 @@ static inline void script_compare(struct script *s, const struct dec_piece *piec
     assert_int_equal(r.events.n, s->events.n);
     for (size_t i = 0; i < r.events.n; i++)
         assert_memory_equal(&r.events.at[i], &s->events.at[i], sizeof(*r.events.at));
+    assert_int_equal(counts.slow, 0);
     struct dec_flow_counts untimed = s->counts;
     untimed.time_points = untimed.first_time = untimed.last_time = 0;
     memset(&counts, 0, sizeof(counts));
     options.reference = false;
     options.emit = NULL;
     assert_int_equal(dec_flow_run(&options, pieces, n, &counts, NULL), 0);
+    assert_int_equal(counts.slow, s->slow);
+    counts.slow = 0;
     assert_memory_equal(&counts, &untimed, sizeof(counts));
     memset(&counts, 0, sizeof(counts));
     options.threads = 3;
     options.group = 1;
     assert_int_equal(dec_flow_run(&options, pieces, n, &counts, NULL), 0);
+    counts.slow = 0;
     assert_memory_equal(&counts, &untimed, sizeof(counts));
     st_vec_free(&r.events);
 }
@@ -290,6 +296,8 @@ static inline int script_run_pieces(struct script *s, const struct dec_piece *pi
     struct dec_flow_options options = script_options(s);
     script_clear(s);
     int rc = dec_flow_run(&options, pieces, n, &s->counts, NULL);
+    s->slow = s->counts.slow;
+    s->counts.slow = 0;
     if (rc == 0)
         script_compare(s, pieces, n);
     return rc;

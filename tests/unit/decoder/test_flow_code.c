@@ -25,6 +25,53 @@ static void missing_code_is_one_gap_and_decoding_goes_on_behind_it(void **state)
     assert_non_null(strstr(s->detail, "0x5000"));
 }
 
+/* A return whose call was in code that is missing: that is its cause, not a trace that fits no code. */
+static void a_return_to_missing_code_is_no_mismatch(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0xff, 0xd0, 0x75, 0xfe, 0xff, 0xe0); /* call *rax; 1002 jne; jmp *rax */
+    script_code(s, 0x2000, 0x75, 0xfe, 0xc3);                   /* jne; 2002 ret */
+    put_psb(s, 0x1000, 0);
+    put_ip(s, ppt_tip, 0x9000);
+    put_tnt(s, "TT");
+    put_ip(s, ppt_tip, 0x2000);
+    put_tnt(s, "NT"); /* back to 9000 and something */
+    put_ip(s, ppt_tip, 0x1002);
+    put_tnt(s, "N");
+    script_expect(s, "on 0 1000\n"
+                     "call 1000 9000 ind\n"
+                     "gap 2\n"
+                     "on 0 2000\n"
+                     "jcc 2000 2002 not\n"
+                     "gap 2\n"
+                     "on 0 1002\n"
+                     "jcc 1002 1004 not\n");
+    put_ip(s, ppt_tip, 0x2002);
+    put_psb(s, 0x2002, 0); /* whatever was called before it */
+    put_tnt(s, "T");
+    assert_int_equal(script_run(s), 0);
+    assert_string_equal(s->text.at + strlen(s->text.at) - 6, "gap 3\n");
+}
+
+/* Between two starts of tracing stands what ended the first. */
+static void a_stretch_that_led_nowhere_is_no_start(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe, 0x90); /* jne; 1002 nop, and no more */
+    put_psb(s, 0x1000, 0);
+    put_tnt(s, "N");
+    for (int i = 0; i < 3; i++)
+        put_ip(s, ppt_tip, 0x1002);
+    put_ip(s, ppt_tip, 0x1000);
+    put_tnt(s, "TN");
+    script_expect(s, "on 0 1000\n"
+                     "jcc 1000 1002 not\n"
+                     "gap 2\n"
+                     "on 0 1000\n"
+                     "jcc 1000 1000\n"
+                     "jcc 1000 1002 not\n");
+}
+
 static void code_without_a_file_is_named(void **state)
 {
     struct script *s = *state;
@@ -289,6 +336,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SCRIPT_TEST(missing_code_is_one_gap_and_decoding_goes_on_behind_it),
+        SCRIPT_TEST(a_return_to_missing_code_is_no_mismatch),
+        SCRIPT_TEST(a_stretch_that_led_nowhere_is_no_start),
         SCRIPT_TEST(code_without_a_file_is_named),
         SCRIPT_TEST(code_follows_the_mappings_over_time),
         SCRIPT_TEST(an_instruction_may_cross_mappings),

@@ -102,6 +102,22 @@ static void a_psb_directly_before_damage_gives_no_time(void **state)
     assert_int_equal(s->counts.last_time, 20010);
 }
 
+/* libipt can go past a PSB+ that is followed by damage, but cannot be set to it again: the gap is told all
+ * the same. */
+static void a_packet_of_reserved_form_behind_a_psb_is_told(void **state)
+{
+    struct script *s = *state;
+    s->config.family = 6;
+    s->config.model = 0x5e;
+    script_code(s, 0x1000, 0x75, 0xfe);
+    put_psb(s, 0x1000, 10000);
+    put_psb(s, 0x1000, 20000);
+    s->cut = script_size(s) + 1;
+    s->trace[s->cut - 1] = 0xa1; /* TIP.PGD, IPBytes 5 */
+    script_expect(s, "gap 5\n");
+    assert_int_equal(s->counts.errors, 1);
+}
+
 /* That event alone tells libipt's walk of the time there. */
 static void a_psb_without_a_mode_gives_no_time(void **state)
 {
@@ -119,6 +135,21 @@ static void a_psb_without_a_mode_gives_no_time(void **state)
     }
     assert_int_equal(script_run(s), 0);
     assert_int_equal(s->counts.errors, 0);
+}
+
+/* Nor does it tell libipt's walk of the place, where the trace ends there: the instructions before it are not
+ * counted. */
+static void a_psb_without_a_mode_at_the_end_is_no_place(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x90, 0x75, 0xfd);
+    put_psb(s, 0x1000, 10000);
+    put_tnt(s, "T");
+    put_plain(s, ppt_psb);
+    put_ip(s, ppt_fup, 0x1001);
+    put_plain(s, ppt_psbend);
+    script_expect(s, "on 0 1000\njcc 1001 1000\n");
+    assert_int_equal(s->counts.instructions, 2);
 }
 
 static void a_bus_ratio_of_0_is_a_broken_packet(void **state)
@@ -287,7 +318,9 @@ int main(void)
         SCRIPT_TEST(a_time_packet_with_reserved_bits_is_a_broken_packet),
         SCRIPT_TEST(cycles_before_a_broken_psb_are_not_held_back_by_it),
         SCRIPT_TEST(a_psb_directly_before_damage_gives_no_time),
+        SCRIPT_TEST(a_packet_of_reserved_form_behind_a_psb_is_told),
         SCRIPT_TEST(a_psb_without_a_mode_gives_no_time),
+        SCRIPT_TEST(a_psb_without_a_mode_at_the_end_is_no_place),
         SCRIPT_TEST(a_bus_ratio_of_0_is_a_broken_packet),
         SCRIPT_TEST(an_empty_or_senseless_trace_is_nothing),
         SCRIPT_TEST(a_trace_cut_anywhere_is_a_beginning_of_the_whole),

@@ -118,6 +118,82 @@ static void what_is_only_told_changes_nothing(void **state)
                      "jcc 1002 1004 not\n");
 }
 
+static void put_vmcs(struct script *s)
+{
+    put(s, (struct pt_packet){.type = ppt_vmcs, .payload.vmcs = {.base = 0x12345000}});
+}
+
+/* A host that runs virtual machines: every PSB+ names one, and so does an instruction that loads one. None of
+ * it leaves the fast walk. */
+static void virtual_machines_are_passed_over(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe, 0x0f, 0xc7, 0x30, 0x75, 0xf9); /* 1002 vmptrld [rax]; 1005 jne 1000 */
+    for (uint64_t i = 1; i < 4; i++) {
+        put_plain(s, ppt_psb);
+        put_tsc(s, i * 10000);
+        put_mode(s, ptem_64bit);
+        put(s, (struct pt_packet){.type = ppt_mode, .payload.mode = {.leaf = pt_mol_tsx}});
+        put_vmcs(s);
+        put(s, (struct pt_packet){.type = ppt_pip, .payload.pip = {.cr3 = 0x7654000, .nr = 1}});
+        put_ip(s, ppt_fup, 0x1000);
+        put_plain(s, ppt_psbend);
+        put_tnt(s, "TTN");
+        put_tsc(s, i * 10000 + 1000);
+        put_vmcs(s);
+        put_tnt(s, "TN");
+        put_tsc(s, i * 10000 + 2000);
+        put_vmcs(s);
+        put_tsc(s, i * 10000 + 3000);
+        put_tnt(s, "TN");
+        put_ip(s, ppt_fup, 0x1002);
+        put_ip(s, ppt_tip_pgd, 0);
+        put_vmcs(s);
+        put_tsc(s, i * 10000 + 4000);
+        put_ip(s, ppt_tip_pge, 0x1005);
+        put_tnt(s, "T");
+    }
+    assert_int_equal(script_run(s), 0);
+    assert_int_equal(s->counts.gaps, 0);
+    assert_int_equal(s->counts.cond_jump, 3 * 8);
+    assert_int_equal(s->slow, 0);
+}
+
+/* PSB+ for a while, with tracing off, or damage behind it: what the other walk makes of it. */
+static void many_psbs_while_tracing_is_off(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe, 0x75, 0xfe);
+    s->config.mtc_freq = 3;
+    s->config.cpuid15_eax = 2;
+    s->config.cpuid15_ebx = 200;
+    put_psb(s, 0x1000, 500);
+    put_tnt(s, "T");
+    put_ip(s, ppt_fup, 0x1000);
+    put_ip(s, ppt_tip_pgd, 0);
+    for (uint64_t i = 1; i < 40; i++) {
+        put_plain(s, ppt_psb);
+        if (i % 3)
+            put_tsc(s, i * 1000);
+        if (i % 3 == 1)
+            put(s, (struct pt_packet){.type = ppt_tma, .payload.tma = {.ctc = (uint16_t)i, .fc = 3}});
+        put_vmcs(s);
+        if (i % 2)
+            put(s, (struct pt_packet){.type = ppt_pip, .payload.pip = {.cr3 = 0x7654000}});
+        put_plain(s, ppt_psbend);
+        for (unsigned k = 0; k < i % 4; k++)
+            put(s, (struct pt_packet){.type = ppt_mtc, .payload.mtc = {.ctc = (uint8_t)(i + k)}});
+    }
+    size_t good = script_size(s);
+    put_ip(s, ppt_tip_pge, 0x1000);
+    put_tnt(s, "N");
+    assert_int_equal(script_run(s), 0);
+    assert_int_equal(s->slow, 0);
+    assert_int_equal(s->counts.cond_jump, 2);
+    memcpy(s->trace + good, (const uint8_t[]){0x02, 0x73, 0, 0, 0xff}, 5); /* TMA with reserved bits */
+    assert_int_equal(script_run(s), 0);
+}
+
 /* TraceStop: a filter ended the trace; it goes on elsewhere. */
 static void a_trace_that_is_stopped_by_a_filter(void **state)
 {
@@ -158,6 +234,7 @@ static void a_start_that_is_told_twice(void **state)
         script_expect(s, "on 0 1000\n"
                          "jcc 1000 1002 not\n");
         assert_int_equal(s->counts.errors, 0);
+        assert_int_equal(s->slow, 0);
     }
     s->config.model = 0xff;
     script_expect(s, "gap 3\n");
@@ -173,6 +250,8 @@ int main(void)
         SCRIPT_TEST(power_events_change_nothing),
         SCRIPT_TEST(power_events_with_an_address),
         SCRIPT_TEST(what_is_only_told_changes_nothing),
+        SCRIPT_TEST(virtual_machines_are_passed_over),
+        SCRIPT_TEST(many_psbs_while_tracing_is_off),
         SCRIPT_TEST(a_trace_that_is_stopped_by_a_filter),
         SCRIPT_TEST(a_start_that_is_told_twice),
     };

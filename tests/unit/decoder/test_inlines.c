@@ -1,4 +1,4 @@
-/* Functions that were put in line: trees out of what the child tells, runs of instructions through them, and
+/* Functions that were inlined: trees out of what the child tells, runs of instructions through them, and
  * the calls that the stack builder makes of these. */
 #include "decoder/inline_runs.h"
 #include "stack_script.h"
@@ -24,7 +24,7 @@ static struct dec_inline_tree *tree_of(const struct dec_inline_told *nodes, size
     return dec_inline_tree_new(nodes, nnodes, spans, nspans, strings, sizeof(names));
 }
 
-/* In "a" (0x2000): x, y put in line in x, z; x has a part in a.cold (0x6000). Names stand at 0, 2, 4, 6. */
+/* In "a" (0x2000): x, y inlined in x, z; x has a part in a.cold (0x6000). Names stand at 0, 2, 4, 6. */
 static const struct dec_inline_told nodes[] = {{NONE, 0, 1, 11}, {0, 2, 1, 12}, {NONE, 4, 1, 13}};
 static const struct dec_inline_span spans[] = {
     {0x200a, 0x2032, 0}, {0x6000, 0x6040, 0}, {0x2014, 0x201e, 1}, {0x203c, 0x2050, 2}};
@@ -82,7 +82,7 @@ static void what_makes_no_sense_is_no_tree(void **state)
     assert_null(dec_inline_tree_new(&fine, 1, NULL, 0, strdup("ab"), 2)); /* does not end */
 }
 
-/* Labels as letters, "." for none; y is put in line in x, w in z. */
+/* Labels as letters, "." for none; y is inlined in x, w in z. */
 static const char *smoothed(const char *labels, bool goes_on)
 {
     static const struct dec_inline_told four[] = {
@@ -253,7 +253,7 @@ static void a_segment_may_begin_in_it(void **state)
                         "      y 100+25 self 25 no-call inlined guess\n"
                         "      b 150+10 self 10\n"
                         "    z 171+9 self 9 inlined guess\n");
-    /* Its caller turns up later, and had called out of what is put in line in it. */
+    /* Its caller turns up later, and had called out of what is inlined in it. */
     assert_string_equal(run("100 enable - b\n"
                             "150 ret b+9 a+30\n"
                             "180 jmp a+40 a+90\n"

@@ -289,7 +289,7 @@ static void code_of_an_inlined_function_has_its_own_line(void **state)
     assert_true(found);
 }
 
-/* Each level has the line of the code in it: what was put in line its own, what is around it that of the
+/* Each level has the line of the code in it: what was inlined its own, what is around it that of the
  * call. */
 static void what_was_put_in_line_is_a_level(void **state)
 {

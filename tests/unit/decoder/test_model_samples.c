@@ -25,7 +25,8 @@ static int set_up(void **state)
     static const struct recording_name names[] = {{K(0x110), K(0x100), "do_syscall_64"},
                                                   {K(0x210), K(0x200), "vfs_read"},
                                                   {K(0x310), K(0x300), "schedule"},
-                                                  {K(0x410), K(0x400), "copy_page [module]"}};
+                                                  {K(0x410), K(0x400), "copy_page [module]"},
+                                                  {K(0x510), K(0x500), "asm_exc_page_fault"}};
 
     (void)state;
     recording_begin();
@@ -33,7 +34,7 @@ static int set_up(void **state)
     recording_comm(10, 10, "prog", false);
     recording_mmap(10, 0x400000, 0x10000, 0, "/nowhere/prog");
     recording_mmap(10, 0x500000, 0x10000, 0, "/nowhere/lib");
-    recording_names(names, 4);
+    recording_names(names, 5);
     return 0;
 }
 
@@ -134,6 +135,29 @@ static void kernel_and_user_frames_have_names(void **state)
         "traced|user+kernel\n");
 }
 
+/* How well it is known what the thread did in a stall: samples at switches do not count. */
+static void a_stall_tells_how_many_samples_it_has(void **state)
+{
+    struct st_stall_record r = {.magic = ST_STALL_MAGIC,
+                                .version = ST_STALL_VERSION,
+                                .kind = ST_STALL_BUSY,
+                                .start_ktime = 3 * MS,
+                                .end_ktime = 6 * MS,
+                                .now_ktime = 7 * MS,
+                                .pid = 10,
+                                .tid = 10,
+                                .syscall = -1};
+
+    (void)state;
+    for (uint64_t ms = 2; ms < 9; ms++)
+        user(ms * MS + 1);
+    in_kernel(4 * MS, true, K(0x310));
+    recording_at(7 * MS, 10, 10, 0);
+    recording_stall(&r);
+    store();
+    assert_string_equal(query("SELECT value FROM stall_attr WHERE key = 'samples'"), "3\n");
+}
+
 static void a_thread_that_waits_is_where_it_left_its_cpu(void **state)
 {
     (void)state;
@@ -156,6 +180,61 @@ static void a_thread_that_waits_is_where_it_left_its_cpu(void **state)
     assert_string_equal(query(gaps), "");
 }
 
+/* Twice in the same place. */
+static void wait_twice(const uint64_t *chain, size_t n)
+{
+    const uint64_t runs[] = {PERF_CONTEXT_USER, 0x400030, 0x400010};
+
+    recording_at(2 * MS, 10, 10, 0);
+    recording_sample(false, runs, 3);
+    for (uint64_t i = 0; i < 2; i++) {
+        recording_at((3 + 20 * i) * MS, 10, 10, 0);
+        recording_sample(true, chain, (uint32_t)n);
+        recording_at((3 + 20 * i) * MS + 1000, 10, 10, 0);
+        recording_switch(true, false);
+        recording_at((22 + 20 * i) * MS, 10, 10, 0);
+        recording_switch(false, false);
+    }
+    recording_at(44 * MS, 10, 10, 0);
+    recording_sample(false, runs, 3);
+    store();
+}
+
+static const char waits[] =
+    "SELECT module, count(*), max(duration_ns) < 20000000, max(flags & 192) FROM calls "
+    "WHERE duration_ns > 18000000 GROUP BY 1 ORDER BY 1";
+
+/* The library's function that waits is closed with the wait, its callers are not. */
+static void a_wait_ends_the_system_call(void **state)
+{
+    const uint64_t chain[] = {
+        PERF_CONTEXT_KERNEL, K(0x310), K(0x110), PERF_CONTEXT_USER, 0x500010, 0x500020, 0x400020, 0x400010};
+
+    (void)state;
+    wait_twice(chain, 8);
+    assert_string_equal(query(waits), "[kernel]|4|1|128\nlib|4|1|128\nprog|2|0|64\n");
+}
+
+/* A chain that broke off: all that is left of it is what waited. */
+static void a_wait_ends_what_a_broken_chain_shows(void **state)
+{
+    const uint64_t chain[] = {PERF_CONTEXT_KERNEL, K(0x310), K(0x110), PERF_CONTEXT_USER, 0x500010};
+
+    (void)state;
+    wait_twice(chain, 5);
+    assert_string_equal(query(waits), "[kernel]|4|1|128\nlib|2|1|128\n");
+}
+
+/* The function goes on behind a page fault. */
+static void a_fault_ends_no_function(void **state)
+{
+    const uint64_t chain[] = {PERF_CONTEXT_KERNEL, K(0x310), K(0x510), PERF_CONTEXT_USER, 0x400020, 0x400010};
+
+    (void)state;
+    wait_twice(chain, 6);
+    assert_string_equal(query(waits), "[kernel]|4|1|128\nprog|2|0|64\n");
+}
+
 static void lost_samples_end_a_segment(void **state)
 {
     (void)state;
@@ -169,6 +248,24 @@ static void lost_samples_end_a_segment(void **state)
     assert_string_equal(query(calls), "0|[prog]|prog|0|1000|2000|35\n"
                                       "0|[prog]|prog|0|6000|7000|35\n");
     assert_string_equal(query(gaps), "lost|2000|5000|3 samples did not fit into the kernel's buffer\n");
+}
+
+/* The notice of marks that were dropped is of the recording's first time, and came last. */
+static void samples_are_missed_behind_other_notices(void **state)
+{
+    static const char meta[] = "marks_since=1500000\0";
+
+    (void)state;
+    user(2 * MS);
+    user(3 * MS);
+    recording_at(6 * MS, 10, 10, 0);
+    recording_lost_samples(3);
+    user(7 * MS);
+    user(8 * MS);
+    recording_meta(meta, sizeof(meta) - 1);
+    store();
+    assert_string_equal(query(calls), "0|[prog]|prog|0|1000|2000|35\n"
+                                      "0|[prog]|prog|0|6000|7000|35\n");
 }
 
 static void throttling_is_a_gap(void **state)
@@ -215,6 +312,42 @@ static void a_full_ring_hides_the_past(void **state)
     store();
     assert_string_equal(query("SELECT reason, start_ns, end_ns / 1000, detail FROM gaps"),
                         "overwritten|0|1000|older samples were overwritten in the ring\n");
+}
+
+/* A thread that was born while samples were taken is there from its birth on, and nothing of it is missing;
+ * not so where older samples were overwritten. */
+static void who_was_born_meanwhile_is_whole(bool overwritten, const char *start, const char *missing)
+{
+    char meta[128];
+    int n = snprintf(meta, sizeof(meta), "ring.0=tid=11 cpu=-1 since=500000 offset=%d size=100 truncated=0",
+                     overwritten ? 4096 : 0);
+
+    recording_meta(meta, (size_t)n + 1);
+    recording_at(3 * MS / 2, 10, 10, 0);
+    recording_fork(10, 10, 11, 10);
+    recording_at(8 * MS / 5, 10, 11, 0);
+    recording_switch(false, false);
+    for (uint64_t time = 2 * MS; time <= 3 * MS; time += MS) {
+        recording_at(time, 10, 11, 0);
+        recording_sample(false, (uint64_t[]){PERF_CONTEXT_USER, 0x400010}, 2);
+    }
+    store();
+    assert_string_equal(query("SELECT c.start_ns / 1000 FROM calls c JOIN threads t ON t.id = c.thread_id "
+                              "WHERE t.tid = 11 AND depth = 0"),
+                        start);
+    assert_string_equal(query("SELECT reason FROM gaps"), missing);
+}
+
+static void a_newborn_thread_is_whole(void **state)
+{
+    (void)state;
+    who_was_born_meanwhile_is_whole(false, "500\n", "");
+}
+
+static void a_newborn_thread_whose_samples_were_overwritten(void **state)
+{
+    (void)state;
+    who_was_born_meanwhile_is_whole(true, "1000\n", "overwritten\n");
 }
 
 static void a_cpu_that_went_is_a_gap(void **state)
@@ -287,11 +420,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(kernel_and_user_frames_have_names, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_stall_tells_how_many_samples_it_has, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_thread_that_waits_is_where_it_left_its_cpu, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_wait_ends_the_system_call, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_wait_ends_what_a_broken_chain_shows, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_fault_ends_no_function, set_up, tear_down),
         cmocka_unit_test_setup_teardown(lost_samples_end_a_segment, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(samples_are_missed_behind_other_notices, set_up, tear_down),
         cmocka_unit_test_setup_teardown(throttling_is_a_gap, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_sample_for_periods_is_a_gap, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_ring_hides_the_past, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_newborn_thread_is_whole, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_newborn_thread_whose_samples_were_overwritten, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_cpu_that_went_is_a_gap, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_stack_of_branches_is_a_chain, set_up, tear_down),
         cmocka_unit_test_setup_teardown(foreign_chains_do_no_harm, set_up, tear_down),

@@ -25,14 +25,18 @@ struct script {
 
     size_t noffcpu;
 
+    dec_measured_calls measured;
+
     dec_calls calls;
 };
 
 /* A chain as text, the outermost first: a letter a function, a digit behind it which call of it is under way;
- * upper case is the kernel. */
+ * upper case is the kernel, which the last in lower case before it called;
+ * from f on, but for g, that is a library's function made for it. */
 static void at(struct script *s, uint64_t time, const char *text, bool off)
 {
     struct dec_chain *c = &s->chains[s->n++];
+    uint32_t users = 0;
 
     *c = (struct dec_chain){.time = time, .first = (uint32_t)s->frames.n, .off = off};
     for (; *text; text++) {
@@ -43,7 +47,12 @@ static void at(struct script *s, uint64_t time, const char *text, bool off)
             f.site += (uint64_t)(*++text - '0') + 1;
         assert_int_equal(st_vec_push(&s->frames, f), 0);
         c->n++;
+        users += !f.kernel;
     }
+    c->outer = users;
+    if (users > 1 && users < c->n && s->frames.at[c->first + users - 1].symbol >= 'f' &&
+        s->frames.at[c->first + users - 1].symbol != 'g')
+        c->outer--;
 }
 
 static void off(struct script *s, uint64_t start, uint64_t end, const char *text)
@@ -55,8 +64,13 @@ static void off(struct script *s, uint64_t start, uint64_t end, const char *text
 
 static void make(struct script *s, uint64_t start, uint64_t end, bool whole)
 {
-    struct dec_samples in = {
-        .frames = s->frames.at, .chains = s->chains, .n = s->n, .offcpu = s->offcpu, .noffcpu = s->noffcpu};
+    struct dec_samples in = {.frames = s->frames.at,
+                             .chains = s->chains,
+                             .n = s->n,
+                             .offcpu = s->offcpu,
+                             .noffcpu = s->noffcpu,
+                             .measured = &s->measured,
+                             .tid = 7};
     struct dec_samples_segment segment = {
         .n = s->n, .start = start, .end = end, .born = whole, .ended = whole};
 
@@ -67,6 +81,7 @@ static void end(struct script *s)
 {
     st_vec_free(&s->frames);
     st_vec_free(&s->calls);
+    st_vec_free(&s->measured);
 }
 
 /* The n-th call of a function; its start and end. */
@@ -247,6 +262,174 @@ static void a_switch_tells_where_the_turn_was(void **state)
     end(&s);
 }
 
+static void has(const struct script *s, char function, size_t n, uint32_t flags)
+{
+    const uint32_t bounds = TDB_CALL_SEVERAL | TDB_CALL_PART;
+
+    assert_int_equal(call(s, function, n)->flags & bounds, flags);
+}
+
+/* Three waits in the same place, and the samples around them met the thread there too. */
+static void each_wait_is_a_call(void **state)
+{
+    struct script s = {0};
+
+    (void)state;
+    at(&s, 100000, "mafS", false);
+    off(&s, 200000, 34200000, "mafSX");
+    off(&s, 34220000, 40000000, "mafSX");
+    off(&s, 40020000, 50000000, "mafSX");
+    at(&s, 50100000, "mafS", false);
+    make(&s, 100000, 50200000, false);
+    for (size_t i = 0; i < s.noffcpu; i++) {
+        const struct tdb_span *x = call(&s, 'x', i);
+
+        assert_int_equal(s.offcpu[i].call, 1 + (x - s.calls.at));
+        assert_int_equal(x->start + x->duration, s.offcpu[i].end);
+        assert_in_range(x->duration, s.offcpu[i].end - s.offcpu[i].start,
+                        s.offcpu[i].end - s.offcpu[i].start + 8000);
+    }
+    for (size_t i = 0; i < count(&s, 'f'); i++) /* the first was met before it waited */
+        assert_true(call(&s, 'f', i)->duration <= 34100000);
+    assert_int_equal(count(&s, 'a'), 1);
+    has(&s, 'a', 0, TDB_CALL_SEVERAL);
+    has(&s, 'm', 0, 0);
+    has(&s, 'x', 0, TDB_CALL_PART);
+    has(&s, 'x', 2, TDB_CALL_PART);
+    end(&s);
+}
+
+static void waits_in_different_calls_are_whole(void **state)
+{
+    struct script s = {0};
+
+    (void)state;
+    at(&s, 100000, "ma", false);
+    off(&s, 200000, 300000, "ma1fSX");
+    off(&s, 400000, 500000, "ma2fSX");
+    off(&s, 600000, 700000, "ma2gSX");
+    at(&s, 800000, "ma", false);
+    off(&s, 900000, 990000, "ma2gSX"); /* it was elsewhere between */
+    make(&s, 100000, 1000000, false);
+    assert_int_equal(count(&s, 'f'), 2);
+    assert_int_equal(count(&s, 'g'), 2);
+    for (size_t i = 0; i < 2; i++) {
+        has(&s, 'f', i, 0);
+        has(&s, 'g', i, 0);
+    }
+    end(&s);
+}
+
+/* That it was in the kernel some time before says nothing of the wait. */
+static void a_wait_without_a_chain_is_in_no_system_call(void **state)
+{
+    struct script s = {0};
+
+    (void)state;
+    at(&s, 100000, "ma", false);
+    off(&s, 200000, 300000, NULL);
+    off(&s, 310000, 500000, NULL);
+    at(&s, 600000, "mafS", false);
+    make(&s, 100000, 600000, false);
+    for (size_t i = 0; i < count(&s, 'f'); i++)
+        assert_true(call(&s, 'f', i)->duration <= 100000);
+    assert_int_equal(s.offcpu[1].call, 1 + (call(&s, 'a', 0) - s.calls.at));
+    end(&s);
+}
+
+/* Of a thread that was never met on a CPU only the waits are known. */
+static void a_thread_that_only_waits_is_in_no_call_between(void **state)
+{
+    struct script s = {0};
+
+    (void)state;
+    off(&s, 100000, 300000, "mafSX");
+    off(&s, 400000, 500000, "mafSX");
+    make(&s, 99999, 600000, false);
+    assert_int_equal(count(&s, 'f'), 2);
+    assert_int_equal(count(&s, 'x'), 2);
+    assert_true(call(&s, 'f', 1)->duration <= 108000);
+    end(&s);
+}
+
+static void measure(struct script *s, int32_t tid, uint64_t from, uint64_t to)
+{
+    struct dec_measured call = {.tid = tid, .span = {from, to}};
+
+    assert_int_equal(st_vec_push(&s->measured, call), 0);
+}
+
+/* It waited twice in it, and was preempted once. The next one is not known that well, and another thread's
+ * says nothing. */
+static void a_measured_system_call_is_one_call(void **state)
+{
+    struct script s = {0};
+
+    (void)state;
+    at(&s, 100000, "ma", false);
+    off(&s, 200000, 300000, "mafSTUX");
+    off(&s, 310000, 320000, "mafSTUI");
+    s.offcpu[1].preempted = true;
+    off(&s, 350000, 500000, "mafSTUY");
+    off(&s, 600000, 700000, "mafSTUX");
+    at(&s, 800000, "ma", false);
+    measure(&s, 6, 590000, 710000);
+    measure(&s, 7, 180000, 510000);
+    make(&s, 100000, 900000, false);
+    assert_int_equal(count(&s, 'f'), 2);
+    for (const char *c = "fstu"; *c; c++) {
+        lasts(&s, *c, 0, 180000, 510000);
+        lasts(&s, *c, 1, 592000, 700000);
+        has(&s, *c, 0, 0);
+        has(&s, *c, 1, 0);
+    }
+    lasts(&s, 'y', 0, 342000, 500000);
+    assert_int_equal(s.offcpu[2].call, 1 + (call(&s, 'y', 0) - s.calls.at));
+    has(&s, 'a', 0, TDB_CALL_SEVERAL);
+    end(&s);
+}
+
+/* Two of them at once after each other, both met on the CPU too: the turn of the samples is neither's end. */
+static void measured_system_calls_do_not_overlap(void **state)
+{
+    struct script s = {0};
+
+    (void)state;
+    at(&s, 100000, "ma", false);
+    at(&s, 210000, "mafSTUX", false);
+    off(&s, 220000, 300000, "mafSTUY");
+    at(&s, 310000, "mafSTUX", false);
+    at(&s, 430000, "mafSTUX", false);
+    at(&s, 440000, "mafSTUX", false);
+    off(&s, 460000, 500000, "mafSTUY");
+    at(&s, 700000, "ma", false);
+    measure(&s, 7, 200000, 400000);
+    measure(&s, 7, 420000, 600000);
+    make(&s, 100000, 700000, true);
+    assert_int_equal(count(&s, 't'), 2);
+    lasts(&s, 't', 0, 200000, 400000);
+    lasts(&s, 't', 1, 420000, 600000);
+    assert_int_equal(count(&s, 'a'), 1);
+    end(&s);
+}
+
+/* Preempted in the middle of a system call, which then waits: no wait ended in between. */
+static void a_preempted_system_call_goes_on(void **state)
+{
+    struct script s = {0};
+
+    (void)state;
+    at(&s, 100000, "ma", false);
+    off(&s, 200000, 300000, "mafSI");
+    s.offcpu[0].preempted = true;
+    off(&s, 310000, 500000, "mafSX");
+    at(&s, 600000, "ma", false);
+    make(&s, 100000, 700000, false);
+    has(&s, 'f', 0, 0);
+    assert_int_equal(s.offcpu[1].call, 1 + (call(&s, 'x', 0) - s.calls.at));
+    end(&s);
+}
+
 static void broken_chains_get_what_is_around_them(void **state)
 {
     struct script s = {0};
@@ -337,6 +520,13 @@ int main(void)
         cmocka_unit_test(what_a_switch_showed_gone_stays_gone),
         cmocka_unit_test(what_was_preempted_twice_went_on_between),
         cmocka_unit_test(a_switch_tells_where_the_turn_was),
+        cmocka_unit_test(each_wait_is_a_call),
+        cmocka_unit_test(waits_in_different_calls_are_whole),
+        cmocka_unit_test(a_wait_without_a_chain_is_in_no_system_call),
+        cmocka_unit_test(a_thread_that_only_waits_is_in_no_call_between),
+        cmocka_unit_test(a_measured_system_call_is_one_call),
+        cmocka_unit_test(measured_system_calls_do_not_overlap),
+        cmocka_unit_test(a_preempted_system_call_goes_on),
         cmocka_unit_test(broken_chains_get_what_is_around_them),
         cmocka_unit_test(a_broken_chain_at_the_end_stays),
         cmocka_unit_test(random_scripts_add_up),

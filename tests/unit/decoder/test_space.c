@@ -261,9 +261,11 @@ static void a_patch_beyond_the_mapped_changes_what_is_mapped(void **state)
     patch(f, 10, 0x1ffe, "abcd", "ABCD");
     patch(f, 10, 0x2ffe, "abcd", "ABCD");
     patch(f, 10, 0x9000, "abcd", "ABCD");
+    map(f, 20, 0x2000, 0x1000, 0, f->a); /* new code in the place of what was patched */
     assert_bytes(f, 9, 0x1ffe, "abcd");
     assert_bytes(f, 10, 0x1ffe, "ABCD");
     assert_bytes(f, 10, 0x2ffe, "AB");
+    assert_bytes(f, 20, 0x1ffe, "AB\xaa\xaa");
     assert_at(f->space, 10, 0x3000, NULL, 0);
     assert_at(f->space, 10, 0x9000, NULL, 0);
 }

@@ -157,6 +157,23 @@ static void still_in_the_kernel_at_the_end(void **state)
     assert_int_equal(off[0].call, 2);
 }
 
+/* In a trace of the kernel too: it was switched off its CPU in a call, which lasts until the end. A time off
+ * the CPU that is over says nothing of that. */
+static void off_its_cpu_at_the_end(void **state)
+{
+    struct dec_offcpu off[] = {{30, 500, 0, 0}};
+    struct script_options options = {.end = 500, .offcpu = off, .noffcpu = 1};
+
+    (void)state;
+    assert_string_equal(script_run("0 enable - main\n10 call main+8 a", &options),
+                        "main 0+500 self 10 no-call no-return\n"
+                        "  a 10+490 self 20 no-return\n");
+    off[0].end = 400;
+    assert_string_equal(script_run("0 enable - main\n10 call main+8 a", &options),
+                        "main 0+10 self 10 no-call no-return\n"
+                        "  a 10+0 self 0 no-return\n");
+}
+
 static void still_running_at_the_end(void **state)
 {
     struct script_options options = {.end = 500};
@@ -367,6 +384,7 @@ int main(void)
         cmocka_unit_test(longjmp_out_of_a_handler),
         cmocka_unit_test(exec_begins_a_new_stack),
         cmocka_unit_test(still_in_the_kernel_at_the_end),
+        cmocka_unit_test(off_its_cpu_at_the_end),
         cmocka_unit_test(still_running_at_the_end),
         cmocka_unit_test(off_cpu_belongs_to_the_system_call),
         cmocka_unit_test(kernel_traced_too),

@@ -239,7 +239,7 @@ static void retpoline_is_a_call(void **state)
                         "  b 30+10 self 10\n");
 }
 
-/* Compiled in line: a call over the capture loop, which returns into the function; the call around it says
+/* Inlined: a call over the capture loop, which returns into the function; the call around it says
  * where that returns to. */
 static void retpoline_in_line(void **state)
 {
@@ -343,6 +343,61 @@ static void coroutine_goes_on_where_it_was(void **state)
                         "      b 32+8 self 8 no-call\n"
                         "      swap 42+2 self 2 no-return again\n");
     assert_int_equal(script_counts().switches, 2);
+}
+
+/* Coroutines a and b wait in the same call of c, as goroutines do in gopark, and b goes on first though a has
+ * waited longer: where c returns to tells which of them it is. */
+static void coroutines_that_wait_in_one_place(void **state)
+{
+    (void)state;
+    assert_string_equal(script_run("0 enable - main\n"
+                                   "10 call main+16 swap\n"
+                                   "12 ret swap+40 a\n"
+                                   "14 call a+16 c\n"
+                                   "16 call c+16 swap\n"
+                                   "20 ret swap+40 main+21\n"
+                                   "30 call main+32 swap\n"
+                                   "32 ret swap+40 b\n"
+                                   "34 call b+16 d\n"
+                                   "35 call d+16 c\n"
+                                   "36 call c+16 swap\n"
+                                   "40 ret swap+40 main+37\n"
+                                   "50 call main+48 swap\n"
+                                   "52 ret swap+40 c+21\n"
+                                   "60 ret c+30 d+21\n"
+                                   "62 call d+32 f\n"
+                                   "64 ret f+30 d+37\n"
+                                   "65 ret d+40 b+21\n"
+                                   "66 call b+48 swap\n"
+                                   "70 ret swap+40 main+53\n"
+                                   "80 call main+64 swap\n"
+                                   "82 ret swap+40 c+21\n"
+                                   "84 ret c+30 a+21\n"
+                                   "86 call a+48 swap\n"
+                                   "90 ret swap+40 main+69\n"
+                                   "100 jmp main+80 main",
+                                   NULL),
+                        "main 0+100 self 50 no-call no-return\n"
+                        "  swap 10+10 self 2\n"
+                        "    a 12+8 self 2 no-return tail\n"
+                        "      c 14+6 self 2 no-return\n"
+                        "        swap 16+4 self 4 no-return again\n"
+                        "  swap 30+10 self 2\n"
+                        "    b 32+8 self 2 no-return tail\n"
+                        "      d 34+6 self 1 no-return\n"
+                        "        c 35+5 self 1 no-return\n"
+                        "          swap 36+4 self 4 no-return again\n"
+                        "  swap 50+20 self 2\n"
+                        "    b 52+18 self 1 no-call no-return\n"
+                        "      d 52+13 self 3 no-call\n"
+                        "        c 52+8 self 8 no-call\n"
+                        "        f 62+2 self 2\n"
+                        "      swap 66+4 self 4 no-return again\n"
+                        "  swap 80+10 self 2\n"
+                        "    a 82+8 self 2 no-call no-return\n"
+                        "      c 82+2 self 2 no-call\n"
+                        "      swap 86+4 self 4 no-return again\n");
+    assert_int_equal(script_counts().strays, 0);
 }
 
 /* A fiber whose stack is switched to by jumps: `b` begins on it by a tail call, calls `c` that jumps back. */
@@ -515,6 +570,7 @@ int main(void)
         cmocka_unit_test(return_stack_filling_is_no_recursion),
         cmocka_unit_test(begins_before_a_retpoline),
         cmocka_unit_test(coroutine_goes_on_where_it_was),
+        cmocka_unit_test(coroutines_that_wait_in_one_place),
         cmocka_unit_test(fiber_switched_by_jumps),
         cmocka_unit_test(fiber_gives_up_a_call),
         cmocka_unit_test(exception_on_another_stack),

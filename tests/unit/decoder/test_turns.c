@@ -76,7 +76,7 @@ static const char *told(const struct dec_turn *turns, size_t n, bool kernel_know
     return text;
 }
 
-static const struct dec_turn two[] = {{100, 200, &a}, {300, 400, &b}};
+static const struct dec_turn two[] = {{100, 200, 200, &a}, {300, 400, 400, &b}};
 
 static void by_time(void **state)
 {
@@ -122,7 +122,7 @@ static void never_handed_over(void **state)
 
 static void three_in_a_row(void **state)
 {
-    const struct dec_turn turns[] = {{100, 200, &a}, {210, 220, &b}, {230, 400, &c}};
+    const struct dec_turn turns[] = {{100, 200, 200, &a}, {210, 220, 220, &b}, {230, 400, 400, &c}};
 
     (void)state;
     assert_string_equal(told(turns, 3, true, "150k 205s 206k 212k 225s 226k 240u"),

@@ -1,9 +1,12 @@
 /* Makes the small recording. */
 #include "recording.h"
 
+#include "base/folder.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* SDM, volume 3, chapter Intel PT: PSB is 02 82 eight times, PSBEND 02 23. */
 const uint8_t recording_trace[TRACE_SIZE] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02,
@@ -213,18 +216,17 @@ int recording_features(struct pd_writer *w, struct st_error *err)
 
 static int put_kallsyms(struct pd_writer *w, struct st_error *err)
 {
-    const char *folder = pd_writer_kcore_dir(w, err);
-    char path[4096];
-    FILE *f;
+    static const char text[] = "ffffffff81000000 T _text\n";
+    int folder = pd_writer_kcore_dir(w, err);
+    int fd = folder < 0 ? -1 : st_folder_create(folder, "kallsyms");
+    int rc = 0;
 
-    if (!folder)
-        return ST_EFAIL;
-    snprintf(path, sizeof(path), "%s/kallsyms", folder);
-    f = fopen(path, "we");
-    if (!f)
-        return st_fail_errno(err, ST_EFAIL, "%s", path);
-    fputs("ffffffff81000000 T _text\n", f);
-    return fclose(f) ? st_fail_errno(err, ST_EFAIL, "%s", path) : 0;
+    if (fd < 0)
+        return st_fail_errno(err, ST_EFAIL, "kallsyms");
+    if (write(fd, text, sizeof(text) - 1) != sizeof(text) - 1)
+        rc = st_fail_errno(err, ST_EFAIL, "kallsyms");
+    close(fd);
+    return rc;
 }
 
 int recording_write(const char *path, bool directory, struct st_error *err)

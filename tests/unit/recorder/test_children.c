@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,8 +38,7 @@ static int decoder_main(const char *in, const char *out)
     to = open(out, O_CREAT | O_EXCL | O_WRONLY, 0600);
     if (to < 0)
         return 1;
-    dprintf(to, "caps=%d nnp=%d may_set_groups=%d\n", rec_has_capabilities(),
-            prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0), setgroups(0, NULL) == 0);
+    dprintf(to, "nice=%d group=%d\n", getpriority(PRIO_PROCESS, 0), getpgrp() == getpid());
     printf("wrote %s (12,345 calls, 9.8 ms of history)\n", out);
     return 0;
 }
@@ -131,14 +130,17 @@ static const char *release_stdout(struct place *p)
 
 /* ------------------------------------------------------------------ jobs */
 
-static const char *run_jobs(struct place *p, const struct rec_jobs_config *config, const char *db)
+static const char *run_jobs(struct place *p, const struct rec_jobs_config *config, const char *db,
+                            bool beside)
 {
     struct st_error err = {0};
     struct rec_jobs *jobs;
 
     catch_stdout(p);
     assert_int_equal(rec_jobs_open(p->loop, config, &jobs, &err), 0);
-    assert_int_equal(rec_jobs_add(jobs, path_of(p, "x.1.data"), path_of(p, db), "because", true, &err), 0);
+    assert_int_equal(rec_jobs_add(jobs, path_of(p, "x.1.data"), path_of(p, db), "because",
+                                  REC_JOB_ACTIONS | (beside ? REC_JOB_BESIDE : 0), &err),
+                     0);
     assert_int_equal(rec_jobs_go(jobs, &err), 0);
     while (rec_jobs_busy(jobs))
         assert_int_equal(rec_loop_turn(p->loop, &err), 0);
@@ -146,39 +148,24 @@ static const char *run_jobs(struct place *p, const struct rec_jobs_config *confi
     return release_stdout(p);
 }
 
-static void a_snapshot_is_decoded_without_privilege(void **state)
+static void decode_one(struct place *p, const char *db, bool beside, const char *expected)
 {
-    struct place *p = *state;
-    char expected[256];
+    char told[256];
 
     put(p, "x.1.data", "ok");
-    snprintf(expected, sizeof(expected), "wrote %s, %s (12,345 calls, 9.8 ms of history)\n",
-             path_of(p, "x.1.data"), path_of(p, "x.1.db"));
-    assert_string_equal(run_jobs(p, &(struct rec_jobs_config){.decode = true}, "x.1.db"), expected);
-    assert_string_equal(get(p, "x.1.db"), "caps=0 nnp=1 may_set_groups=0\n");
+    snprintf(told, sizeof(told), "wrote %s, %s (12,345 calls, 9.8 ms of history)\n", path_of(p, "x.1.data"),
+             path_of(p, db));
+    assert_string_equal(run_jobs(p, &(struct rec_jobs_config){.decode = true}, db, beside), told);
+    assert_string_equal(get(p, db), expected);
 }
 
-static void a_folder_that_only_a_capability_opens(void **state)
+static void decoding_steps_back_beside_a_recording_that_goes_on(void **state)
 {
-    struct place *p = *state;
-    char expected[256];
-    struct stat st;
+    char expected[64];
 
-    put(p, "x.1.data", "ok");
-    if (geteuid() == 0) {
-        assert_int_equal(mkdir(path_of(p, "theirs"), 0755), 0);
-        assert_int_equal(chown(path_of(p, "theirs"), 65534, 65534), 0);
-        assert_false(rec_unprivileged_can_write(path_of(p, "theirs")));
-    } else {
-        assert_int_equal(mkdir(path_of(p, "theirs"), 0755), 0);
-    }
-    assert_true(rec_unprivileged_can_write(p->folder));
-    snprintf(expected, sizeof(expected), "wrote %s, %s (12,345 calls, 9.8 ms of history)\n",
-             path_of(p, "x.1.data"), path_of(p, "theirs/x.1.db"));
-    assert_string_equal(run_jobs(p, &(struct rec_jobs_config){.decode = true}, "theirs/x.1.db"), expected);
-    assert_string_equal(get(p, "theirs/x.1.db"), "caps=0 nnp=1 may_set_groups=0\n");
-    assert_int_equal(stat(path_of(p, "theirs/x.1.db"), &st), 0);
-    assert_int_equal(st.st_mode & 0777, 0600);
+    snprintf(expected, sizeof(expected), "nice=%d group=1\n", getpriority(PRIO_PROCESS, 0));
+    decode_one(*state, "x.1.db", false, expected);
+    decode_one(*state, "y.1.db", true, "nice=19 group=1\n");
 }
 
 static void a_decoder_that_fails_leaves_the_snapshot(void **state)
@@ -193,9 +180,10 @@ static void a_decoder_that_fails_leaves_the_snapshot(void **state)
     put(p, "x.1.data", "F");
     snprintf(expected, sizeof(expected), "wrote %s\nbecause %s none", path_of(p, "x.1.data"),
              path_of(p, "x.1.data"));
-    assert_string_equal(
-        run_jobs(p, &(struct rec_jobs_config){.decode = true, .actions = actions, .nactions = 1}, "x.1.db"),
-        expected);
+    assert_string_equal(run_jobs(p,
+                                 &(struct rec_jobs_config){.decode = true, .actions = actions, .nactions = 1},
+                                 "x.1.db", false),
+                        expected);
     assert_string_equal(get(p, "x.1.data"), "F");
     assert_int_equal(access(path_of(p, "x.1.db"), F_OK), -1);
 }
@@ -213,9 +201,9 @@ static void jobs_wait_for_each_other(void **state)
 
     catch_stdout(p);
     assert_int_equal(rec_jobs_open(p->loop, &config, &jobs, &err), 0);
-    assert_int_equal(rec_jobs_add(jobs, "1.data", "1.db", "one", true, &err), 0);
-    assert_int_equal(rec_jobs_add(jobs, "2.data", "2.db", "two", true, &err), 0);
-    assert_int_equal(rec_jobs_add(jobs, "3.data", "3.db", "three", true, &err), 0);
+    assert_int_equal(rec_jobs_add(jobs, "1.data", "1.db", "one", REC_JOB_ACTIONS, &err), 0);
+    assert_int_equal(rec_jobs_add(jobs, "2.data", "2.db", "two", REC_JOB_ACTIONS, &err), 0);
+    assert_int_equal(rec_jobs_add(jobs, "3.data", "3.db", "three", REC_JOB_ACTIONS, &err), 0);
     assert_int_equal(rec_jobs_go(jobs, &err), 0);
     assert_int_equal(rec_jobs_go(jobs, &err), 0);
     while (rec_jobs_busy(jobs))
@@ -233,8 +221,9 @@ static void a_decoder_that_hangs_is_ended(void **state)
 
     put(p, "x.1.data", "H");
     assert_int_equal(rec_jobs_open(p->loop, &config, &jobs, &err), 0);
-    assert_int_equal(rec_jobs_add(jobs, path_of(p, "x.1.data"), path_of(p, "x.1.db"), "because", true, &err),
-                     0);
+    assert_int_equal(
+        rec_jobs_add(jobs, path_of(p, "x.1.data"), path_of(p, "x.1.db"), "because", REC_JOB_ACTIONS, &err),
+        0);
     assert_int_equal(rec_jobs_go(jobs, &err), 0);
     assert_true(rec_jobs_busy(jobs));
     rec_jobs_close(jobs);
@@ -397,8 +386,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(actions_are_read),
-        cmocka_unit_test_setup_teardown(a_snapshot_is_decoded_without_privilege, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_folder_that_only_a_capability_opens, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(decoding_steps_back_beside_a_recording_that_goes_on, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_decoder_that_fails_leaves_the_snapshot, set_up, tear_down),
         cmocka_unit_test_setup_teardown(jobs_wait_for_each_other, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_decoder_that_hangs_is_ended, set_up, tear_down),

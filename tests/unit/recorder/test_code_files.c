@@ -1,6 +1,7 @@
 /* Copies of code that nobody finds by its mapping's name. */
 #include "recorder/code_elf.h"
 #include "recorder/code_files.h"
+#include "recorder/code_names.h"
 #include "recorder/jitdump.h"
 #include "recorder/perf_map.h"
 
@@ -36,6 +37,18 @@ static void write_map(struct place *p, const char *format)
     fclose(f);
 }
 
+/* The names of `size` bytes from `at` on. */
+static struct rec_perf_map read_map(uint64_t at, uint64_t size)
+{
+    struct rec_perf_map map = {0};
+    int fd = rec_perf_map_open(getpid());
+
+    assert_int_equal(st_vec_push(&map.within, (struct rec_perf_range){at, at + size}), 0);
+    if (fd >= 0)
+        assert_int_equal(rec_perf_map_read(&map, fd), 0);
+    return map;
+}
+
 static int set_up(void **state)
 {
     struct place *p = calloc(1, sizeof(*p));
@@ -66,18 +79,19 @@ static int tear_down(void **state)
 static void names_of_a_jit_compiler(void **state)
 {
     struct place *p = *state;
-    struct rec_perf_map map;
+    struct rec_perf_map map = read_map(p->at, 4096);
 
-    assert_int_equal(rec_perf_map_read(&map, getpid(), p->at, p->at + 4096), 0);
     assert_int_equal(map.symbols.n, 0);
+    rec_perf_map_free(&map);
     write_map(p, "%1$lx 4 plain\n"
                  "0x%1$lx 4 with a 0x and spaces in the name\n"
                  "\n \nnonsense\n%1$lx\n%1$lx 4\n%1$lx 4 \n"
                  "ffffffffffffffff 4 elsewhere\n"
                  "%1$lx ffffffffffffffff longer than the mapping\n"
                  "%1$lx 1000 at the edge");
-    assert_int_equal(rec_perf_map_read(&map, getpid(), p->at, p->at + 4096), 0);
+    map = read_map(p->at, 4096);
     assert_int_equal(map.symbols.n, 3);
+    assert_int_equal(map.cut, REC_PERF_WHOLE);
     assert_string_equal(map.names.at + map.symbols.at[0].name, "plain");
     assert_string_equal(map.names.at + map.symbols.at[1].name, "with a 0x and spaces in the name");
     assert_string_equal(map.names.at + map.symbols.at[2].name, "at the edge");
@@ -88,12 +102,12 @@ static void names_of_a_jit_compiler(void **state)
 static void a_map_that_is_a_link_is_not_followed(void **state)
 {
     struct place *p = *state;
-    struct rec_perf_map map;
 
     assert_int_equal(symlink("/etc/passwd", p->map_path), 0);
-    assert_int_equal(rec_perf_map_read(&map, getpid(), 0, UINT64_MAX), 0);
-    assert_int_equal(map.symbols.n, 0);
-    rec_perf_map_free(&map);
+    assert_int_equal(rec_perf_map_open(getpid()), -1);
+    unlink(p->map_path);
+    assert_int_equal(mkfifo(p->map_path, 0600), 0);
+    assert_int_equal(rec_perf_map_open(getpid()), -1);
 }
 
 struct dump_code {
@@ -128,6 +142,7 @@ static struct rec_perf_map read_dump(const struct place *p, const struct dump_co
     char path[128];
     void *mapped;
     FILE *out;
+    int fd;
 
     snprintf(path, sizeof(path), "%s/jit-%d.dump", p->folder, getpid());
     out = fopen(path, "w+");
@@ -140,7 +155,10 @@ static struct rec_perf_map read_dump(const struct place *p, const struct dump_co
     mapped = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(out), 0);
     assert_true(mapped != MAP_FAILED);
     fclose(out);
-    assert_int_equal(rec_jitdump_read(&map, getpid(), p->at, p->at + 4096), 0);
+    fd = rec_jitdump_open(getpid());
+    assert_true(fd >= 0);
+    assert_int_equal(st_vec_push(&map.within, (struct rec_perf_range){p->at, p->at + 4096}), 0);
+    assert_int_equal(rec_jitdump_read(&map, fd), 0);
     munmap(mapped, 4096);
     unlink(path);
     return map;
@@ -201,11 +219,14 @@ static void memory_as_an_elf_file(void **state)
     Elf64_Sym symbols[2];
     char name[8];
     int memory = open("/proc/self/mem", O_RDONLY), fd;
+    struct rec_perf_map map;
 
     write_map(p, "%lx 14 jitted\n");
+    map = read_map(p->at, (uint64_t)3 * 65536);
     snprintf(path, sizeof(path), "%s/elf", p->folder);
     fd = open(path, O_CREAT | O_RDWR, 0600);
-    assert_int_equal(rec_code_elf_write(fd, getpid(), memory, p->at, p->at + 3 * 65536, NULL), 0);
+    assert_int_equal(rec_code_elf_write(fd, memory, p->at, p->at + 3 * 65536, &map, NULL), 0);
+    rec_perf_map_free(&map);
     assert_int_equal(pread(fd, bytes, sizeof(bytes), REC_CODE_ELF_TEXT + 16), sizeof(bytes));
     assert_memory_equal(bytes, code, sizeof(code));
     assert_int_equal(pread(fd, &e, sizeof(e), 0), sizeof(e));
@@ -222,6 +243,59 @@ static void memory_as_an_elf_file(void **state)
     close(fd);
     close(memory);
     unlink(path);
+}
+
+static void bounds_are_told(void **state)
+{
+    struct place *p = *state;
+    struct rec_perf_map map = {0};
+    FILE *f = fopen(p->map_path, "w");
+    int fd;
+
+    assert_non_null(f);
+    fprintf(f, "%lx 4 old\n", (unsigned long)p->at);
+    assert_int_equal(fseeko(f, 100ll << 30, SEEK_SET), 0);
+    fprintf(f, "\n%lx 4 new\n", (unsigned long)p->at);
+    fclose(f);
+    map = read_map(p->at, 4096);
+    assert_int_equal(map.symbols.n, 1);
+    assert_string_equal(map.names.at, "new");
+    assert_int_equal(map.cut, REC_PERF_CUT_BYTES);
+    rec_perf_map_free(&map);
+
+    f = fopen(p->map_path, "w");
+    for (int i = 0; i < 4000; i++)
+        fprintf(f, "%lx 4 name\n", (unsigned long)p->at);
+    fclose(f);
+    fd = rec_perf_map_open(getpid());
+    assert_int_equal(st_vec_push(&map.within, (struct rec_perf_range){p->at, p->at + 4096}), 0);
+    map.stop_at = 1;
+    assert_int_equal(rec_perf_map_read(&map, fd), 0);
+    assert_in_range(map.symbols.n, 1, 3999);
+    assert_int_equal(map.cut, REC_PERF_CUT_TIME);
+    rec_perf_map_free(&map);
+}
+
+/* By the child: of several mappings, in order, and nothing where there is no time. */
+static void names_by_a_child(void **state)
+{
+    struct place *p = *state;
+    struct rec_perf_map map;
+    char why[112];
+    size_t i;
+
+    write_map(p, "%1$lx 8 second\nfff 4 elsewhere\n%1$lx 4 third\n");
+    rec_code_names_read(getpid(), 60000, &map, why, sizeof(why));
+    assert_string_equal(why, "");
+    i = rec_perf_map_find(&map, p->at);
+    assert_true(i + 2 == map.symbols.n);
+    assert_string_equal(map.names.at + map.symbols.at[i].name, "second");
+    assert_string_equal(map.names.at + map.symbols.at[i + 1].name, "third");
+    rec_perf_map_free(&map);
+    assert_int_equal(rec_code_names_read(getpid(), 0, &map, why, sizeof(why)), 0);
+    assert_string_not_equal(why, "");
+    assert_int_equal(map.symbols.n, 0);
+    rec_perf_map_free(&map);
 }
 
 /* Two files of one name in different folders, both gone, and the anonymous mapping. */
@@ -328,6 +402,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_map_that_is_a_link_is_not_followed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(names_of_a_jitdump, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_jitdump_that_is_cut_anywhere, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(bounds_are_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(names_by_a_child, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_as_an_elf_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_nobody_finds_is_copied, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_process_that_is_gone_needs_nothing, set_up, tear_down),

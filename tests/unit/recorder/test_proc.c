@@ -1,7 +1,7 @@
 /* What is read from /proc, /sys and ELF files: mappings, build ids, CPUs, kernel symbols, records made of it.
  */
 #include "recorder/build_id.h"
-#include "recorder/cpus.h"
+#include "recorder/cpu_watch.h"
 #include "recorder/kallsyms.h"
 #include "recorder/perf_record.h"
 #include "recorder/proc_maps.h"
@@ -16,12 +16,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
 
 static void lists_of_cpus(void **state)
 {
@@ -262,6 +265,8 @@ static void a_process_as_records(void **state)
 {
     struct present p = {0};
     struct rec_store *store;
+    struct rec_stored *list;
+    size_t n;
     pthread_t thread;
     int stop[2];
     char byte;
@@ -273,7 +278,10 @@ static void a_process_as_records(void **state)
     assert_int_equal(read(ends[0], &byte, 1), 1);
     assert_int_equal(rec_store_open(NULL, &store, NULL), 0);
     assert_int_equal(rec_synth_process(store, getpid(), 4242, 11, NULL), 0);
-    assert_int_equal(rec_store_each_state(store, take, &p), 0);
+    assert_int_equal(rec_store_sorted(store, &list, &n, NULL), 0);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(take(&p, list[i].record), 0);
+    free(list);
     assert_int_equal(p.forks, 2);
     assert_int_equal(p.comms, 2);
     assert_true(p.own_name && p.thread_name);
@@ -298,11 +306,35 @@ static void a_process_that_is_gone_is_no_error(void **state)
     rec_store_close(store);
 }
 
+/* What the kernel does to events of a CPU that goes offline: they are off, also when it has come back. */
+static void events_of_a_cpu_that_was_away(void **state)
+{
+    struct rec_cpu_watch watch;
+    rec_cpu_list cpus = {0};
+    char text[16], first[16];
+
+    (void)state;
+    assert_int_equal(rec_cpus_online(&cpus, NULL), 0);
+    assert_int_equal(rec_cpu_watch_open(&watch, &cpus, NULL), 0);
+    st_vec_free(&cpus);
+    if (!watch.fds.n) {
+        print_message("SKIP: no permission to open perf events of CPUs\n");
+        skip();
+    }
+    assert_string_equal(rec_cpu_watch_dead(&watch, text, sizeof(text)), "");
+    snprintf(first, sizeof(first), "%d", watch.cpus.at[0]);
+    assert_int_equal(ioctl(watch.fds.at[0], PERF_EVENT_IOC_DISABLE, 0), 0);
+    assert_string_equal(rec_cpu_watch_dead(&watch, text, sizeof(text)), first);
+    rec_cpu_watch_close(&watch);
+    rec_cpu_watch_close(&watch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_of_cpus),
         cmocka_unit_test(cpus_that_came_or_went),
+        cmocka_unit_test(events_of_a_cpu_that_was_away),
         cmocka_unit_test(build_ids),
         cmocka_unit_test(the_vdso_has_a_build_id),
         cmocka_unit_test(executable_mappings),

@@ -407,5 +407,5 @@ int main(void)
     };
 
     progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    return progress == MAP_FAILED || cmocka_run_group_tests(tests, NULL, NULL);
+    return progress == MAP_FAILED ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 # The tests that arm triggers share a consumer of the rings, children that block, and how the two are compared.
-foreach(name offcpu idle hang chain follow cgroup limits syscall runq func busy irq hits socket truth)
+foreach(name offcpu idle learned hang many chain follow cgroup limits syscall runq func busy irq hits socket truth)
   set(target unit_triggers_${name})
   foreach(source watch workload told spans observer)
     target_sources(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/unit/triggers/${source}.c)
@@ -23,3 +23,10 @@ add_custom_command(
           ${CMAKE_SOURCE_DIR}/base/stall_record.h VERBATIM)
 add_custom_target(user_bpf_object DEPENDS ${CMAKE_BINARY_DIR}/tests/user.bpf.o)
 add_dependencies(unit_triggers_hits user_bpf_object)
+
+target_compile_definitions(unit_triggers_python PRIVATE PYTHON_PROGRAM="${CMAKE_CURRENT_SOURCE_DIR}/unit/triggers/python.py")
+
+add_library(triggers_versioned SHARED ${CMAKE_CURRENT_SOURCE_DIR}/unit/triggers/versioned.c)
+target_compile_options(triggers_versioned PRIVATE -fno-sanitize=all)
+target_link_options(triggers_versioned PRIVATE -fno-sanitize=all -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/unit/triggers/versioned.map)
+target_link_libraries(unit_triggers_func PRIVATE triggers_versioned)

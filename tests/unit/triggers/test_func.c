@@ -258,6 +258,8 @@ static int open_error(const char *text, char *message, size_t size)
     return rc;
 }
 
+int st_test_versioned(void); /* versioned.c */
+
 static void test_names(void **state)
 {
     char message[1024];
@@ -271,7 +273,29 @@ static void test_names(void **state)
     assert_int_equal(open_error("func:nosuchlib!f>1ms", message, sizeof(message)), ST_EUSAGE);
     assert_non_null(strstr(message, "no file 'nosuchlib' is mapped by the target"));
     assert_int_equal(open_error("call:libc!fopen", message, sizeof(message)), 0);
+    assert_int_equal(st_test_versioned(), 1);
+    assert_int_equal(open_error("call:st_test_versioned", message, sizeof(message)), 0);
     assert_int_equal(open_error("func:libc.so.6!malloc>1ms", message, sizeof(message)), 0);
+}
+
+/* What Go's linker makes of a program: its code between two names. */
+__asm__(".text\n"
+        ".globl runtime.text\n.type runtime.text, @function\nruntime.text:\n"
+        ".globl main.handle\n.type main.handle, @function\nmain.handle: ret\n.size main.handle, 1\n"
+        ".globl runtime.etext\n.type runtime.etext, @function\nruntime.etext: ret\n");
+
+/* The probe on a return is in the way when Go moves a stack; one on the entry is not. */
+static void test_go_function_is_refused(void **state)
+{
+    char message[1024];
+
+    (void)state;
+    NEEDS_BPF();
+    assert_int_equal(open_error("func:main.handle>1ms", message, sizeof(message)), ST_ECANNOT);
+    assert_non_null(strstr(message, "is a function of Go"));
+    assert_non_null(strstr(message, "--on 'call:main.handle'"));
+    assert_int_equal(open_error("call:main.handle", message, sizeof(message)), 0);
+    assert_int_equal(open_error("func:st_test_called>1ms", message, sizeof(message)), 0);
 }
 
 /* Where it can be seen it is, by what the trigger says; where not, the message says what lacks. */
@@ -291,10 +315,15 @@ static void test_kernel_function(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_slow_calls), cmocka_unit_test(test_conditions),
-        cmocka_unit_test(test_jumps),      cmocka_unit_test(test_threads_born_later),
-        cmocka_unit_test(test_hang),       cmocka_unit_test(test_each_call_fires),
-        cmocka_unit_test(test_names),      cmocka_unit_test(test_kernel_function),
+        cmocka_unit_test(test_slow_calls),
+        cmocka_unit_test(test_conditions),
+        cmocka_unit_test(test_jumps),
+        cmocka_unit_test(test_threads_born_later),
+        cmocka_unit_test(test_hang),
+        cmocka_unit_test(test_each_call_fires),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_kernel_function),
+        cmocka_unit_test(test_go_function_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

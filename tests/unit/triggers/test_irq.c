@@ -74,11 +74,12 @@ static const struct st_stall_record *nearest(const struct watch *w, const struct
 }
 
 /* Each that was clearly over the threshold was told, with its thread, its CPU and its length. Returns how
- * many that are. */
+ * many that are. The two observers read the clock one after the other; where the machine is a guest, its host
+ * may stop the CPU in between, and then the lengths differ by any time: few of them may. */
 static size_t assert_told(const struct watch *w, const struct handler *all, size_t n, uint64_t threshold,
                           const char *key)
 {
-    size_t over = 0;
+    size_t over = 0, differ = 0;
 
     for (size_t i = 0; i < n; i++) {
         uint64_t took = all[i].end_ns - all[i].start_ns;
@@ -93,9 +94,11 @@ static size_t assert_told(const struct watch *w, const struct handler *all, size
         if (!r)
             fail_msg("a handler of %lu us on CPU %u was not told", (unsigned long)took / 1000, all[i].cpu);
         assert_int_equal(r->tid, all[i].tid);
-        assert_true(r->measured_ns <= took + took / 20 + APART_NS &&
-                    took <= r->measured_ns + took / 20 + APART_NS);
+        differ +=
+            r->measured_ns > took + took / 20 + APART_NS || took > r->measured_ns + took / 20 + APART_NS;
     }
+    if (differ > 1 + over / 20)
+        fail_msg("%zu of %zu lengths are not the kernel's", differ, over);
     return over;
 }
 

@@ -1,7 +1,7 @@
 /* The trigger language: what is taken, and how each refusal points at its place. */
+#include "base/syscalls.h"
 #include "triggers/kind.h"
 #include "triggers/parse.h"
-#include "triggers/syscalls.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -121,15 +121,15 @@ static const struct rejected rejected[] = {
      "state=: 'blocked=sleeping' is not blocked, sleeping or preempted", NULL},
     {"offcpu>20ms,state=blocked,state=sleeping", 26, 5, "state= was given before", NULL},
     {"offcpu>20ms,idle=yes,idle=read", 21, 4, "idle= was given before", NULL},
-    {"offcpu>20ms,idle=", 17, 1, "idle= needs 'yes' or the name of a system call", NULL},
-    {"offcpu>20ms,idle=yess", 17, 4, "idle=: 'yess' is not 'yes' or the name of a system call",
+    {"offcpu>20ms,idle=", 17, 1, "idle= needs list, learned, none or the name of a system call", NULL},
+    {"offcpu>20ms,idle=yess", 17, 4, "idle=: 'yess' is not list, learned, none or the name of a system call",
      "did you mean 'yes'?"},
-    {"offcpu>20ms,idle=recvform", 17, 8, "idle=: 'recvform' is not 'yes' or the name of a system call",
-     "did you mean 'recvfrom'?"},
-    {"offcpu>20ms,idle=read+wirte", 22, 5, "idle=: 'wirte' is not 'yes' or the name of a system call",
-     "did you mean 'write'?"},
+    {"offcpu>20ms,idle=recvform", 17, 8,
+     "idle=: 'recvform' is not list, learned, none or the name of a system call", "did you mean 'recvfrom'?"},
+    {"offcpu>20ms,idle=read+wirte", 22, 5,
+     "idle=: 'wirte' is not list, learned, none or the name of a system call", "did you mean 'write'?"},
     {"offcpu>20ms,idle=no_such_system_call_at_all", 17, 26,
-     "idle=: 'no_such_system_call_at_all' is not 'yes' or the name of a system call", NULL},
+     "idle=: 'no_such_system_call_at_all' is not list, learned, none or the name of a system call", NULL},
     /* the kinds among themselves */
     {"sysccall>5ms", 0, 8, "unknown kind of trigger 'sysccall' (there is: " KINDS ")",
      "did you mean 'syscall'?"},
@@ -192,7 +192,11 @@ static const struct rejected rejected[] = {
      "did you mean 'NET_RX'?"},
     {"socket>5ms,side=unred", 16, 5, "side=: 'unred' is not unread or unsent", "did you mean 'unread'?"},
     {"socket>5ms,sied=unread", 11, 4, "'socket' has no key 'sied'", "did you mean 'side'?"},
-    {"offcpu>20ms,idle=0", 17, 1, "idle=: '0' is not 'yes' or the name of a system call", NULL},
+    {"offcpu>20ms,idle=learnt", 17, 6,
+     "idle=: 'learnt' is not list, learned, none or the name of a system call", "did you mean 'learned'?"},
+    {"syscall>20ms,idle=learned", 18, 7, "idle=: 'learned' is not list, none or the name of a system call",
+     NULL},
+    {"offcpu>20ms,idle=0", 17, 1, "idle=: '0' is not list, learned, none or the name of a system call", NULL},
 };
 
 static const char *line(const char *text, int n)
@@ -314,7 +318,7 @@ static void test_states(void **state)
 static bool is_idle(const struct trg_spec *spec, const char *name)
 {
     const struct trg_options *o = spec->options;
-    int number = trg_syscall_number(name);
+    int number = st_syscall_number(name, false);
 
     assert_true(number >= 0);
     return o->idle[number / 64] >> (number % 64) & 1;
@@ -345,6 +349,15 @@ static void test_idle(void **state)
     trg_spec_free(&spec);
     parse("offcpu>20ms,idle=yes", &spec);
     assert_true(spec.options->count_idle);
+    trg_spec_free(&spec);
+    parse("offcpu>20ms,idle=none", &spec);
+    assert_true(spec.options->count_idle);
+    trg_spec_free(&spec);
+    parse("offcpu>20ms,idle=list", &spec);
+    assert_false(spec.options->count_idle || spec.options->learn_idle);
+    trg_spec_free(&spec);
+    parse("busy>20ms,idle=learned+read", &spec);
+    assert_true(spec.options->learn_idle && is_idle(&spec, "read") && is_idle(&spec, "poll"));
     trg_spec_free(&spec);
 }
 
@@ -504,6 +517,7 @@ static void test_document_words(void **state)
     char *text = read_document();
     struct trg_spec spec;
     const char *words[8];
+    char name[64];
 
     (void)state;
     for (size_t i = 0; trg_kinds[i]; i++)
@@ -515,7 +529,7 @@ static void test_document_words(void **state)
     parse("offcpu>20ms", &spec);
     for (int i = 0; i < OFFCPU_SYSCALLS; i++)
         if (spec.options->idle[i / 64] >> (i % 64) & 1)
-            assert_documented(text, "`%s`", trg_syscall_name(i));
+            assert_documented(text, "`%s`", st_syscall_name(i, false, name, sizeof(name)));
     trg_spec_free(&spec);
     free(text);
 }

@@ -88,6 +88,9 @@ static void test_lines_about_wakers(void **state)
     r.waker_ctx = ST_WAKER_SOFTIRQ;
     r.waker_vec = 3;
     assert_line(&r, "thread 4312 \"forwarder\" off-CPU 40.2 ms in recvfrom, woken by softirq NET_RX");
+    r.waker_vec = ST_WAKER_VEC_UNKNOWN;
+    assert_line(&r, "thread 4312 \"forwarder\" off-CPU 40.2 ms in recvfrom, woken by a softirq");
+    r.waker_vec = 3;
     r.timer_func = 0xd1;
     assert_line(&r, "thread 4312 \"forwarder\" off-CPU 40.2 ms in recvfrom, woken by softirq NET_RX after "
                     "timer tcp_delack_timer");
@@ -135,7 +138,7 @@ static void test_lines_about_states(void **state)
     assert_line(&r, "thread 4312 \"forwarder\" off-CPU 40.2 ms in system call 511");
     r.syscall = 3;
     r.flags |= ST_STALL_COMPAT;
-    assert_line(&r, "thread 4312 \"forwarder\" off-CPU 40.2 ms in 32-bit system call 3");
+    assert_line(&r, "thread 4312 \"forwarder\" off-CPU 40.2 ms in read");
 }
 
 /* Names come from other people's programs. */

@@ -22,7 +22,7 @@ bool watch_possible(void)
 {
     struct st_error err = {0};
 
-    if (!trg_check_bpf(&err))
+    if (!trg_check_bpf(true, &err))
         return true;
     print_message("skipped: %s\n", err.text);
     return false;
@@ -51,6 +51,7 @@ static void open_ring(struct watch *w, int cpu)
 void watch_start(struct watch *w, const char *text, const pid_t *pids, size_t n, const char *cgroup,
                  const struct trg_config *more)
 {
+    static char *command[] = {"sh", NULL}; /* what the held-back child of config.command will run */
     struct trg_config config = more ? *more : (struct trg_config){0};
     struct st_error err = {0};
 
@@ -66,7 +67,7 @@ void watch_start(struct watch *w, const char *text, const pid_t *pids, size_t n,
     else if (!n && !config.command)
         check(st_target_set_all(&w->target, NULL, &err), &err);
     if (config.command)
-        w->target.kind = ST_TARGET_COMMAND;
+        check(st_target_set_command(&w->target, command, &err), &err);
     check(st_target_resolve(&w->target, &err), &err);
     config.target = &w->target;
     check(trg_add(&w->set, text, &err), &err);

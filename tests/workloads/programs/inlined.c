@@ -1,10 +1,10 @@
-/* Functions that are put in line: in one another, in a loop, with a call within, partly in a cold part, left
+/* Functions that are inlined: in one another, in a loop, with a call within, partly in a cold part, left
  * by longjmp. Compiled with -O2. */
 #include "tree.h"
 
 #include <setjmp.h>
 
-/* A function that is always put in line, and in the instrumented build never: that one logs the calls. */
+/* A function that is always inlined, and in the instrumented build never: that one logs the calls. */
 #ifdef TREE_LOG
 #define IN_LINE OWN
 #else
@@ -69,7 +69,7 @@ IN_LINE int checked(int n)
     return n + 1;
 }
 
-/* the same function put in line at two places */
+/* the same function inlined at two places */
 OWN int two_places(int n)
 {
     n = outer(n);
@@ -124,7 +124,7 @@ IN_LINE int deeper(int n)
     return n;
 }
 
-/* calls itself out of what is put in line in it */
+/* calls itself out of what is inlined in it */
 OWN int down(int n)
 {
     WORK();

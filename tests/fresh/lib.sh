@@ -1,0 +1,76 @@
+# What the tests of a fresh machine share: a new Debian in a folder, from the mirror in this machine's own apt sources. Sourced by bash.
+# shellcheck shell=bash
+set -euo pipefail
+export LC_ALL=C.UTF-8
+: "${SOURCE:?the source tree}" "${BUILD:?the build folder}"
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/stalltrap-fresh
+
+skip() {
+    echo "SKIP: $*"
+    exit 77
+}
+die() {
+    echo "FAILED: $*" >&2
+    exit 1
+}
+[ "$(id -u)" = 0 ] || skip "a fresh machine is made by root"
+
+# The packages of the Makefile's build group, the recipe's only input besides this file and base.sh.
+build_group() { "$SOURCE/tools/deps.sh" --list build; }
+
+base_tarball() { # SUITE
+    local key
+    key=$({ build_group; cat "$SOURCE/tests/fresh/base.sh"; } | sha256sum | cut -c1-12)
+    echo "$cache/$1-$key.tar.zst"
+}
+
+# Unpacks the base of a suite into the new folder $root, which goes at the end with what still runs in it.
+fresh_root() { # SUITE NAME
+    local tarball
+    tarball=$(base_tarball "$1")
+    [ -e "$tarball" ] || die "there is no $tarball; tests/fresh/base.sh $1 makes it"
+    mkdir -p "$BUILD/fresh"
+    root=$(realpath "$BUILD/fresh")/$2
+    remove_root
+    mkdir "$root"
+    trap remove_root EXIT
+    trap 'exit 1' INT TERM
+    zstd -dcq "$tarball" | tar -C "$root" -xf -
+    cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+}
+
+remove_root() {
+    local link
+    for link in /proc/[0-9]*/root; do
+        case $(readlink "$link" 2>/dev/null) in
+        "$root" | "$root"/*) kill -KILL "$(basename "$(dirname "$link")")" 2>/dev/null || true ;;
+        esac
+    done
+    rm -rf --one-file-system "$root"
+}
+
+# The source tree as a clone has it: what git knows of it and what it does not ignore.
+put_source() { # FOLDER IN THE ROOT
+    mkdir -p "$root$1"
+    (cd "$SOURCE" && git -c safe.directory='*' ls-files -co --exclude-standard -z | tar -cf - --null --ignore-failed-read -T - 2>/dev/null) | tar -C "$root$1" -xf -
+    [ -e "$root$1/Makefile" ] || die "the source tree could not be copied"
+}
+
+# Runs a command in $root, in a mount name space of its own. UPTIME is the age that the machine shall have, in seconds.
+# Triggers do not work in a pid name space, so there is none.
+inside() { # COMMAND...
+    local clock=()
+    if [ -n "${UPTIME:-}" ]; then
+        local offset=$((UPTIME - $(cut -d. -f1 /proc/uptime)))
+        clock=(--time --boottime "$offset" --monotonic "$offset")
+    fi
+    # shellcheck disable=SC2016
+    unshare --mount "${clock[@]}" --fork --kill-child bash -ec '
+        root=$1
+        shift
+        mount -t proc proc "$root/proc"
+        mount --rbind /sys "$root/sys"
+        mount --rbind /dev "$root/dev"
+        exec env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb ${http_proxy:+"http_proxy=$http_proxy"} chroot "$root" "$@"' \
+        inside "$root" "$@"
+}

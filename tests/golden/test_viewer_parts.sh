@@ -1,0 +1,161 @@
+#!/bin/bash
+# The parts of a stall on a trace in which they are known to the nanosecond (parts.sql): they add up to its duration, whatever is missing.
+set -u
+here=$SOURCE/tests/golden/viewer
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export LC_ALL=C.UTF-8 TERM=dumb
+unset COLUMNS
+cd "$work" || exit 1
+failed=0
+
+{ echo "PRAGMA user_version = 4;"; cat "$SOURCE/tracedb/schema.sql" "$here/parts.sql" "$SOURCE/tracedb/indexes.sql"; } | sqlite3 p.db
+
+expect() { # NAME COMMAND...: what it prints is standard input
+    local name=$1
+    shift
+    "$STALLTRAP" "$@" >out 2>&1
+    diff -u - out || { echo "FAILED: $name"; failed=$((failed + 1)); }
+}
+
+expect 'every part of a loop' report p.db parts --format csv <<'END'
+what,state,syscall,place,who,who_ns,timer,times,total_ns,longest_ns,percent
+running,,,,,,,4,32999999,18000000,42.3
+waiting,sleeping,futex,store < main,"thread 101 ""hog"" in futex",,,1,32000000,32000000,41.0
+ready,,,,"thread 101 ""hog""",5000001,,2,5000001,3000001,6.4
+waiting,,,,,,,1,3000000,3000000,3.8
+waiting,disk sleep,fsync,,softirq BLOCK,,,1,2500000,2500000,3.2
+not known,,,,,,,2,2000000,1000000,2.6
+ready,,,,,,,1,500000,500000,0.6
+END
+expect 'a part of a wait' report p.db parts --stall 5 --format csv <<'END'
+what,state,syscall,place,who,who_ns,timer,times,total_ns,longest_ns,percent
+waiting,sleeping,futex,store < main,"thread 101 ""hog"" in futex",,,1,22000000,22000000,73.3
+running,,,,,,,1,4999999,4999999,16.7
+ready,,,,"thread 101 ""hog""",3000001,,1,3000001,3000001,10.0
+END
+expect 'a wait of which only the record tells' report p.db parts --stall 2 --format csv <<'END'
+what,state,syscall,place,who,who_ns,timer,times,total_ns,longest_ns,percent
+waiting,disk sleep,fsync,,softirq BLOCK,,,1,2500000,2500000,83.3
+ready,,,,,,,1,500000,500000,16.7
+END
+expect 'a handler' report p.db parts --stall 3 --format csv <<'END'
+what,state,syscall,place,who,who_ns,timer,times,total_ns,longest_ns,percent
+handler,,,,,,,1,3000000,3000000,100.0
+END
+expect 'a moment has none' report p.db parts --stall 4 --format csv <<'END'
+what,state,syscall,place,who,who_ns,timer,times,total_ns,longest_ns,percent
+END
+for stall in 1 2 3 5; do
+    sum=$("$STALLTRAP" report p.db parts --stall $stall --format json | python3 -c 'import json, sys; print(sum(r["total_ns"] for r in json.load(sys.stdin)))')
+    [ "$sum" = "$(sqlite3 p.db "SELECT duration_ns FROM stall WHERE id = $stall")" ] || { echo "FAILED: the parts of $stall are $sum"; failed=$((failed + 1)); }
+done
+"$STALLTRAP" report p.db | sed -n '/where the time went/,/ 0\.6 %/p' >text
+diff -u - text <<'END' || { echo "FAILED: the lines of the report"; failed=$((failed + 1)); }
+  where the time went:
+    33.0 ms  42.3 %  running; by samples in compute() ≈ 18.0 ms (18 samples in all), store() ≈ 15.0 ms (4 times, longest 18.0 ms)
+    32.0 ms  41.0 %  waiting (sleeping) in futex, at store < main; woken by thread 101 "hog" in futex
+    5.00 ms   6.4 %  ready to run; thread 101 "hog" had the CPU for 5.00 ms (2 times, longest 3.00 ms)
+    3.00 ms   3.8 %  waiting; who ended it, and when, is not known
+    2.50 ms   3.2 %  waiting (disk sleep) in fsync; woken by softirq BLOCK
+    2.00 ms   2.6 %  not known: no context switch tells of this time (2 times, longest 1.00 ms)
+     500 us   0.6 %  ready to run; who had the CPU is not known
+END
+"$STALLTRAP" report p.db why --stall 5 | grep -q 'running; in what is not known: no sample fell into it$' || { echo "FAILED: a function without a sample"; failed=$((failed + 1)); }
+
+# The cause of a busy loop from FROM to TO, after SQL that changes the trace.
+cause() { # NAME FROM TO SQL EXPECTED
+    cp p.db c.db
+    sqlite3 c.db "UPDATE stall SET start_ns = $2, end_ns = $3, duration_ns = $3 - $2 WHERE id = 1; $4"
+    "$STALLTRAP" report c.db | grep '^  cause' >out
+    grep -Eq "^  cause     $5" out || { echo "FAILED: $1: $(cat out), not $5"; failed=$((failed + 1)); }
+}
+cause 'computing' 2000000 20000000 '' 'computing in compute\(\): the thread ran for 18\.0 ms of the 18\.0 ms, most of that in compute\(\) itself \(by 18 samples\)$'
+cause 'computing, by every branch' 2000000 20000000 "DELETE FROM meta WHERE key = 'samples'" 'computing in compute\(\): .* in compute\(\) itself$'
+cause 'computing, no sample' 2000000 20000000 'UPDATE stall_attr SET value = 0' 'computing: the thread ran for 18\.0 ms .*; in what, no sample tells'
+cause 'woken, and no CPU' 51000000 56000000 '' 'CPU taken by other work: the thread was ready to run for 3\.00 ms of the 5\.00 ms: thread 101 "hog" had its CPU for 3\.00 ms$'
+cause 'woken, and who had the CPU is not known' 51000000 56000000 'DELETE FROM slice WHERE thread_id = 2' 'ready without a CPU: .* not recorded'
+cause 'a wait that is no lock' 21000000 60000000 '' 'not known \(what its waker did'
+cause 'lock' 21000000 60000000 "UPDATE symbol SET name = 'pthread_mutex_lock' WHERE name = 'store'" \
+    'lock contention: the thread waited for 31\.0 ms of the 39\.0 ms for locks; they were let go by thread 101 "hog" in futex'
+cause 'a lock that nobody let go' 21000000 60000000 "UPDATE symbol SET name = 'pthread_mutex_lock' WHERE name = 'store'; DELETE FROM mark WHERE name = 'woken'" 'not known'
+cause 'sleep' 21000000 60000000 "UPDATE mark SET detail = 'sleeping in clock_nanosleep' WHERE name = 'offcpu'" \
+    'own time-out: the program asked to sleep: 31\.0 ms of the 39\.0 ms in clock_nanosleep'
+cause 'of two that fit the first' 21000000 60000000 "UPDATE mark SET detail = 'sleeping in clock_nanosleep' WHERE name = 'offcpu'; INSERT INTO stall_attr VALUES (1, 'idle', 1)" \
+    'own time-out: the program asked to sleep'
+cause 'the second alone' 21000000 60000000 "INSERT INTO stall_attr VALUES (1, 'idle', 1)" 'usually idle'
+many="DELETE FROM mark; DELETE FROM slice; DELETE FROM offcpu; WITH RECURSIVE n(x) AS (SELECT 0 UNION ALL SELECT x + 1 FROM n WHERE x < 19)
+    INSERT INTO offcpu (thread_id, start_ns, end_ns, preempted) SELECT 1, 2000000 + x * 1000000, 2900000 + x * 1000000, 0 FROM n;
+    INSERT INTO slice (thread_id, cpu, start_ns, end_ns) SELECT 1, 0, end_ns, end_ns + 100000 FROM offcpu;
+    INSERT INTO mark (thread_id, time_ns, name, detail) SELECT 1, start_ns, 'offcpu', 'disk sleep in CALL' FROM offcpu"
+cause 'many short waits for the disk' 2000000 22000000 "${many/CALL/pwrite64}" 'disk write \(pwrite64\): the thread waited for 18\.0 ms of the 20\.0 ms in pwrite64, in 20 waits of at most 900 us$'
+cause 'many short reads' 2000000 22000000 "${many/CALL/pread64}" 'disk read: .* in 20 waits'
+cause 'many short waits for a pipe' 2000000 22000000 "${many/disk sleep in CALL/sleeping in read}" 'not known \(who woke it'
+cause 'page faults' 2000000 22000000 "${many/ in CALL/}; UPDATE offcpu SET call_id = 4; UPDATE symbol SET name = 'filemap_fault' WHERE id = 4" \
+    'page fault from disk: the thread waited for 18\.0 ms of the 20\.0 ms in 20 faults'
+
+# Durations that samples tell are never given as exact.
+cp p.db q.db && sqlite3 q.db 'UPDATE call SET duration_ns = duration_ns / 2 WHERE id = 2; DELETE FROM function_summary'
+for report in top tree 'callers compute' 'latency compute' 'worst compute' 'compare q.db'; do
+    # shellcheck disable=SC2086
+    "$STALLTRAP" report p.db $report | grep -q '≈ ' || { echo "FAILED: $report: an estimate looks exact"; failed=$((failed + 1)); }
+    # shellcheck disable=SC2086
+    "$STALLTRAP" report p.db $report --format csv | sed -n '1s/.*,//p;2s/.*,//p' | paste -sd' ' | grep -qx 'sampled 1' ||
+        { echo "FAILED: $report: the column sampled"; failed=$((failed + 1)); }
+done
+# What may be several calls or a part of one has its bound instead.
+for bound in '64 ≤ 3 most' '128 ≥ 2 least'; do
+    read -r bit sign number word <<<"$bound"
+    cp p.db b.db && sqlite3 b.db "UPDATE call SET flags = 32 | $bit"
+    for report in top 'worst compute'; do
+        # shellcheck disable=SC2086
+        "$STALLTRAP" report b.db $report | grep -q "$sign [0-9]" && "$STALLTRAP" report b.db $report --format csv | sed -n 2p | grep -q ",$number\$" ||
+            { echo "FAILED: $report: no $sign for flag $bit"; failed=$((failed + 1)); }
+    done
+    "$STALLTRAP" view b.db --keys l --size 160x24 --screen - | grep -q "at $word .* self about .* may be " || { echo "FAILED: view: not at $word"; failed=$((failed + 1)); }
+done
+for format in speedscope html svg chrome; do
+    "$STALLTRAP" export b.db --to $format -o - | grep -q 'SAMPLED: times are estimates' || { echo "FAILED: $format does not say that it is sampled"; failed=$((failed + 1)); }
+done
+sqlite3 c.db "DELETE FROM meta; UPDATE call SET flags = 0"
+"$STALLTRAP" report c.db top | grep -q '≈' && { echo 'FAILED: what is exact looks like an estimate'; failed=$((failed + 1)); }
+"$STALLTRAP" view p.db --keys l --size 160x24 --screen - >screen 2>&1
+grep -q 'times are estimates' screen && grep -q 'about .* self about .*sampled' screen || { echo 'FAILED: view'; cat screen; failed=$((failed + 1)); }
+
+# Fingerprints: the same of two builds of a program on two hosts, of ten stalls that differ ten.
+mkdir folder odd
+alike() { "$STALLTRAP" report "$1" | sed -n 's/^  alike  *//p'; }
+make() { # FILE SQL
+    { echo "PRAGMA user_version = 4;"; cat "$SOURCE/tracedb/schema.sql" "$here/trace.sql" "$SOURCE/tracedb/indexes.sql"; } | sqlite3 "folder/$1"
+    sqlite3 "folder/$1" "$2"
+}
+make a1.db "INSERT INTO meta VALUES ('wall_offset_ns', 1700000000000000000)"
+make a2.db "UPDATE symbol SET address = address + 7777777, name = CASE name WHEN 'relay' THEN 'relay.constprop.0.isra.0' ELSE name END;
+    UPDATE thread SET tid = tid + 50000, name = name || 'x'; UPDATE process SET pid = 7; INSERT INTO meta VALUES ('wall_offset_ns', 1700000100000000000), ('hostname', 'other');
+    UPDATE stall SET waker = 'thread 54313 \"writerx\"', duration_ns = duration_ns - 1000000, end_ns = end_ns - 1000000; UPDATE module SET path = '/opt/' || path, build_id = '77'"
+[ "$(alike folder/a1.db)" = 'offcpu|lock contention|thread|relay<main' ] || { echo "FAILED: the fingerprint $(alike folder/a1.db)"; failed=$((failed + 1)); }
+[ "$(alike folder/a1.db)" = "$(alike folder/a2.db)" ] || { echo "FAILED: another build: $(alike folder/a2.db)"; failed=$((failed + 1)); }
+make b.db "UPDATE symbol SET name = 'pump2' WHERE name = 'relay'"
+make c.db "UPDATE stall SET waker = 'softirq NET_RX', waker_thread_id = NULL"
+make d.db "UPDATE stall SET syscall = 'read'"
+make e.db "UPDATE stall SET syscall = 'fsync', waker = 'softirq BLOCK', waker_thread_id = NULL"
+make f.db "UPDATE stall SET kind = 'syscall'"
+make g.db "UPDATE stall SET kind = 'busy', start_ns = 100000, end_ns = 4900000, duration_ns = 4800000, state = NULL, wake_ns = NULL"
+make h.db "UPDATE stall SET state = 'runnable', waker = NULL, wake_ns = NULL; UPDATE offcpu SET preempted = 1; INSERT INTO stall_attr VALUES (1, 'next', 'thread 9 \"x\"')"
+make i.db "UPDATE stall SET kind = 'irq'"
+make j.db "UPDATE stall SET syscall = 'clock_nanosleep', waker = 'irq 236 timer', waker_thread_id = NULL"
+kinds=$(for db in folder/*.db; do alike "$db"; done | sort | uniq | wc -l)
+[ "$kinds" = 10 ] || { echo "FAILED: $kinds fingerprints, not 10:"; for db in folder/*.db; do alike "$db"; done; failed=$((failed + 1)); }
+expect 'the traces of a folder' report folder --limit 1 <<'END'
+times  first                last                   worst  open          fingerprint
+-----  -------------------  -------------------  -------  ------------  ----------------------------------------
+    2  2023-11-14 22:13:21  2023-11-14 22:15:01  40.2 ms  folder/a1.db  offcpu|lock contention|thread|relay<main
+END
+[ "$("$STALLTRAP" report folder/ --format json | python3 -c 'import json, sys; r = json.load(sys.stdin); print(len(r), sum(g["times"] for g in r))')" = '10 11' ] ||
+    { echo 'FAILED: report of a folder in JSON'; failed=$((failed + 1)); }
+echo text >folder/text.db
+"$STALLTRAP" report folder >out 2>err && grep -q 'relay<main' out && grep -q "folder/text.db' is not a trace database" err ||
+    { echo 'FAILED: a folder with a file that is no trace'; cat out err; failed=$((failed + 1)); }
+"$STALLTRAP" report odd >out 2>&1 && { echo 'FAILED: an empty folder'; failed=$((failed + 1)); }
+grep -q "'odd' holds no trace databases" out || { echo 'FAILED: what an empty folder is told'; cat out; failed=$((failed + 1)); }
+[ "$failed" = 0 ]

@@ -1,0 +1,67 @@
+"""Files about code that was made at run time, written to hurt who reads them: arm ends in time and within its memory, the names that
+can be had are there, and what was left out is a gap."""
+import glob
+import os
+import signal
+import subprocess
+
+from hostile import *
+
+need_root()
+target = build('jit_target')
+
+
+def gaps(prefix):
+    r = subprocess.run([STALLTRAP, 'query', prefix + '.1.db', "SELECT detail FROM gaps WHERE reason = 'no names'", '--format', 'csv'],
+                       capture_output=True, text=True)
+    return r.stdout.splitlines()[1:]
+
+
+def names(prefix):
+    """Symbols of the copied code."""
+    found = set()
+    for f in glob.glob(prefix + '.1.code/*'):
+        r = subprocess.run(['readelf', '-Ws', f], capture_output=True, text=True)
+        found |= {line.split()[-1] for line in r.stdout.splitlines() if ' FUNC ' in line}
+    return found
+
+
+def case(prefix, mappings, *mode, decode=False):
+    t = start_ready([target, str(mappings), *map(str, mode)], user=NOBODY)
+    arm = Arm('--source', 'sample', '-q', '-o', prefix, '-p', t.pid, *([] if decode else ['--no-decode']))
+    status = arm.end(signal.SIGINT)
+    t.kill()
+    t.wait()
+    for f in f'/tmp/perf-{t.pid}.map', f'/tmp/jit-{t.pid}.dump':
+        if os.path.exists(f):
+            os.unlink(f)
+    check(status == 0, f'{prefix}: arm ends', f'(status {status}: {arm.text()[1]})')
+    return arm if status == 0 else None
+
+
+def cheap(arm, prefix, seconds):
+    if arm:
+        mb = arm.usage.ru_maxrss // 1024
+        check(arm.cpu < seconds and mb < 500, f'{prefix}: CPU and memory within bounds', f'({arm.cpu:.2f} s, {mb} MB)')
+
+
+# The one that means no harm: 300 mappings and 8 MB of names, as a JVM has.
+a = case('jvm', 300, 'lines', 120000, 50)
+cheap(a, 'jvm', 4)
+check('hot' in names('jvm') and len(names('jvm')) > 1, 'jvm: names are there')
+
+a = case('sparse', 300, 'sparse', 100 << 30, decode=True)
+cheap(a, 'sparse', 6)
+check('hot' in names('sparse'), 'sparse: the names at the end are there')
+check(any('longer than 32 MiB' in g for g in gaps('sparse')), 'sparse: what was left out is a gap', gaps('sparse'))
+
+a = case('long', 1, 'lines', 20000, 4000)
+cheap(a, 'long', 6)
+
+a = case('dump', 1, 'dump', 200000, 200000)
+cheap(a, 'dump', 6)
+check('hot' in names('dump'), 'dump: names are there')
+
+a = case('fifo', 1, 'fifo')
+cheap(a, 'fifo', 4)
+finish()

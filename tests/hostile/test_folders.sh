@@ -1,0 +1,90 @@
+#!/bin/bash
+# arm as root writes into a folder that belongs to the target's user, who puts links in the place of what arm makes there. strace holds arm at
+# the moments between.
+[ "$(id -u)" = 0 ] || { echo "SKIP: needs root"; exit 77; }
+. "$(dirname "$0")/../cli/arm_lib.sh"
+
+cc -O1 "$SOURCE/tests/hostile/deleted_code.c" -o "$work/deleted_code" || exit 1
+
+as_nobody() { # COMMAND: by bash, as the user nobody
+    setpriv --reuid 65534 --regid 65534 --clear-groups bash -c "$1"
+}
+
+# scene: a folder of nobody's, one of root's, and a target with code that has no file
+scene() {
+    rm -rf theirs roots
+    mkdir theirs roots
+    chown 65534:65534 theirs
+    chmod 755 theirs roots
+    for file in passwd shadow hosts; do echo "root's" >roots/$file; done
+    setpriv --reuid 65534 --regid 65534 --clear-groups "$work/deleted_code" "$work/theirs" >target.out &
+    target=$!
+    started+=("$target")
+    wait_for "the target" grep -q ready target.out
+}
+
+# attack CALL WHERE COMMAND: a snapshot, held for 3 s at the first CALL while nobody runs COMMAND
+attack() {
+    arm --source sample --no-decode -o theirs/x -p "$target"
+    strace -qq -p "$arm" -o strace.out -e trace="$1" -e inject="$1:$2=3000000:when=1" &
+    wait_for "strace" grep -q '^TracerPid:.*[1-9]' "/proc/$arm/status"
+    kill -INT "$arm"
+    wait_for "the folder of code" test -d theirs/x.1.code
+    [ "$1" = mkdirat ] || wait_for "a copy in it" test -e theirs/x.1.code/first -o -e theirs/x.1.code/planted
+    as_nobody "$3" || fail "nobody could not do it: $3"
+    wait_arm
+    kill -KILL "$target"
+}
+
+# roots_files: what is in root's folder is what was put there, and all of it
+roots_files() {
+    is "files in root's folder" "hosts passwd shadow" "$(ls roots | xargs)"
+    is "what they hold" "root's" "$(cat roots/* | sort -u)"
+}
+
+run "the folder of code becomes a link after its first file: nothing is created where the link leads"
+scene
+attack fsync delay_enter "cd theirs && mv x.1.code old && ln -s ../roots x.1.code"
+roots_files
+[ -e theirs/old/planted ] || fail "the copies are not in the folder that arm made: $(ls theirs/old)"
+
+run "it becomes one before it is opened"
+scene
+attack mkdirat delay_exit "cd theirs && mv x.1.code old && ln -s ../roots x.1.code"
+roots_files
+has "warning" 'code without a file could not be copied' err
+
+run "and the snapshot is taken away, so that arm cleans up: nothing is removed where the link leads"
+scene
+attack fsync delay_enter "cd theirs && mv x.1.code old && ln -s ../roots x.1.code && rm .x.1.data.??????"
+roots_files
+is "exit status" 1 $status
+
+run "where a name is a device, a link, a folder or a pipe, it stays one"
+"$STALLTRAP" arm --source sample -q -o made -- /bin/true >out 2>err
+[ -e made.1.db ] || fail "no database to export" 
+mkdir folder
+mknod null c 1 3
+mkfifo pipe
+ln -s elsewhere link
+for kind in null folder pipe link; do
+    before=$(stat -c '%F %t,%T' $kind)
+    "$STALLTRAP" decode -f made.1.data -o $kind >out 2>err
+    is "exit status for $kind" 1 $?
+    has "why" "$kind.*(folder|link|device or pipe)" err
+    is "what $kind is" "$before" "$(stat -c '%F %t,%T' $kind)"
+done
+[ ! -e elsewhere ] || fail "the link was followed"
+no_leftovers
+
+run "what root writes by way of sudo is the user's in the user's folders and in /tmp, and root's elsewhere"
+mkdir own sticky other
+chown 65534 own
+chmod 1777 sticky
+for folder in own sticky other; do
+    SUDO_UID=65534 SUDO_GID=65533 "$STALLTRAP" arm --source sample --no-decode -q -o $folder/x -- /bin/true >out 2>err
+    is "exit status" 0 $?
+    is "owner in $folder" "$([ $folder = other ] && echo 0:0 || echo 65534:65533)" "$(stat -c %u:%g $folder/x.1.data)"
+done
+
+summary

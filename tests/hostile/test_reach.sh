@@ -1,0 +1,74 @@
+#!/bin/bash
+# What somebody reaches who runs code of his own in the process that decodes: a table, and each line of it says "nothing".
+. "$(dirname "$0")/../cli/arm_lib.sh"
+hostile=$BUILD/tests/hostile/taken_over
+echo "what root alone may read" >private
+chmod 600 private
+: >input
+export STALLTRAP_TARGET=$work/private
+
+# reach NAME: how that attack went
+reach() {
+    STALLTRAP_ATTACK=$1 timeout 60 "$hostile" decode input --stats >reached 2>why
+    case $? in
+    0) tail -n 1 reached ;;
+    1) sed -n 's/.*it made the system call \([a-z0-9_]*\).*/ended: \1/p; s/.*was ended by signal \(.*\)/ended by signal \1/p' why ;;
+    *) echo "UNKNOWN $?" ;;
+    esac
+}
+
+run "as $(id -un)"
+"$hostile" decode input --stats >attacks || fail "no list of attacks"
+[ "$(wc -l <attacks)" -gt 30 ] || fail "a list of $(wc -l <attacks) attacks"
+while read -r name; do
+    # as a user, what the user may read is given to the worker of his
+    [ "$name $(id -u)" = "ask-for-a-private-file $(id -u)" ] && [ "$(id -u)" != 0 ] && continue
+    got=$(reach "$name")
+    printf '    %-30s %s\n' "$name" "$got"
+    case $got in
+    "" | REACHED* | UNKNOWN*) fail "$name: '$got'" ;;
+    esac
+done <attacks
+if [ "$(id -u)" = 0 ]; then # a core file begins as a program does
+    { printf '\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\4\0\76\0'; head -c 4096 /dev/zero; } >core
+    chmod 600 core
+    is "a private core file" "Permission denied" "$(STALLTRAP_TARGET=$work/core reach ask-for-a-private-file)"
+    is "a file of /proc that everybody may read" "Permission denied" "$(STALLTRAP_TARGET=/proc/1/stat reach ask-for-a-private-file)"
+fi
+is "the private file" "what root alone may read" "$(cat private)"
+[ ! -e /tmp/stalltrap-was-here ] || fail "something was made in /tmp"
+
+run "what the kernel says of that process"
+STALLTRAP_ATTACK=wait "$hostile" decode input --stats >reached 2>why &
+decode=$!
+disown "$decode"
+started+=("$decode")
+wait_for "the worker" grep -q here reached
+worker=$(pgrep -P "$decode")
+status() { awk -v f="$1:" '$1 == f { $1 = ""; print substr($0, 2) }' "/proc/$worker/status"; }
+is "capabilities" "0000000000000000" "$(status CapEff | tr -d ' ')"
+is "capabilities it may get" "0000000000000000" "$(status CapPrm | tr -d ' ')"
+is "no new privileges" 1 "$(status NoNewPrivs)"
+is "seccomp's filter" 2 "$(status Seccomp)"
+is "oom_score_adj" 1000 "$(cat "/proc/$worker/oom_score_adj")"
+is "core files" "0 0" "$(awk '/^Max core/ {print $5, $6}' "/proc/$worker/limits")"
+for limit in 'cpu time' 'file size' 'data size' 'address space'; do
+    grep -q "^Max $limit *unlimited" "/proc/$worker/limits" && fail "no limit of $limit"
+done
+is "descriptors that are no stdio and no socket" "" \
+    "$(find "/proc/$worker/fd" -type l -printf '%f %l\n' | awk '$1 > 2 && $2 !~ /^socket:/')"
+if [ "$(id -u)" = 0 ]; then
+    is "user and group" "65534 65534" "$(status Uid | awk '{print $1}') $(status Gid | awk '{print $1}')"
+    is "other groups" "" "$(status Groups | xargs)"
+    for space in net mnt ipc uts; do
+        [ "$(readlink "/proc/$worker/ns/$space")" != "$(readlink "/proc/self/ns/$space")" ] || fail "it has our namespace $space"
+    done
+    is "files of its root" "" "$(ls -A "/proc/$worker/root/")"
+fi
+
+run "it ends with the process that was started"
+kill -KILL "$decode"
+gone() { ! alive "$worker"; }
+wait_for "its end" gone
+
+summary

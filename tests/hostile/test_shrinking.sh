@@ -1,0 +1,3 @@
+#!/bin/bash
+# Files that become shorter while they are read.
+exec python3 "$(dirname "$0")/shrinking.py"

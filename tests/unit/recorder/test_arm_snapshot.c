@@ -1,0 +1,393 @@
+/* The order of a trap's steps, and what later snapshots are told of a freeze that came to nothing. Everything
+ * around arm_trap.c and arm_snapshot.c is replaced (extra.cmake: --wrap). */
+#include "recorder/arm.h"
+#include "recorder/perf_record.h"
+#include "recorder/snapshot.h"
+#include "recorder/snapshot_name.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* ---- what is around ---- */
+
+static char steps[256];
+static struct rec_pause told[8];
+static size_t ntold;
+static uint64_t now;
+static struct st_error error; /* printed where it concerns one snapshot only */
+static bool fails_freezing, fails_copying, fails_resuming, has_fired;
+
+static void step(const char *what)
+{
+    strcat(steps, *steps ? " " : "");
+    strcat(steps, what);
+}
+
+static int freeze(struct rec_source *s, struct rec_freeze *how, struct st_error *err)
+{
+    (void)s;
+    step("freeze");
+    *how = (struct rec_freeze){.asked_time = ++now};
+    if (fails_freezing)
+        return st_fail(err, ST_EFAIL, "cannot stop a ring");
+    how->done_time = ++now;
+    return 0;
+}
+
+static int rings(struct rec_source *s, const struct rec_ring **list, size_t *n, struct st_error *err)
+{
+    (void)s;
+    step("copy");
+    *list = NULL;
+    *n = 0;
+    return fails_copying ? st_nomem(err, "a copy of a ring") : 0;
+}
+
+static int resume(struct rec_source *s, struct st_error *err)
+{
+    (void)s;
+    step("resume");
+    return fails_resuming ? st_fail(err, ST_EFAIL, "cannot start a ring") : 0;
+}
+
+int __wrap_rec_clock_now(struct rec_clock *clock, uint64_t *ns, struct st_error *err);
+int __wrap_rec_clock_now(struct rec_clock *clock, uint64_t *ns, struct st_error *err)
+{
+    (void)clock;
+    (void)err;
+    *ns = ++now;
+    return 0;
+}
+
+int __wrap_rec_clock_moment(struct rec_clock *clock, struct rec_moment *moment, struct st_error *err);
+int __wrap_rec_clock_moment(struct rec_clock *clock, struct rec_moment *moment, struct st_error *err)
+{
+    (void)clock;
+    (void)err;
+    *moment = (struct rec_moment){.perf = now};
+    return 0;
+}
+
+struct stall_sample {
+    struct rec_sample_head head;
+
+    uint32_t size;
+
+    char raw[sizeof(struct st_stall_record) + 12];
+};
+
+/* The events of BPF: each call finds what has fired since the last. */
+int __wrap_rec_group_drain(struct rec_group *group, rec_perf_record_fn *fn, void *ctx, struct st_error *err);
+int __wrap_rec_group_drain(struct rec_group *group, rec_perf_record_fn *fn, void *ctx, struct st_error *err)
+{
+    struct st_stall_record stall = {.magic = ST_STALL_MAGIC,
+                                    .version = ST_STALL_VERSION,
+                                    .kind = ST_STALL_OFFCPU,
+                                    .flags = ST_STALL_FIRED,
+                                    .seq = 7};
+    struct stall_sample sample;
+
+    (void)group;
+    if (!has_fired)
+        return 0;
+    has_fired = false;
+    memset(&sample, 0, sizeof(sample));
+    sample.head.header = (struct perf_event_header){.type = PERF_RECORD_SAMPLE, .size = sizeof(sample)};
+    sample.head.time = ++now;
+    sample.size = sizeof(sample.raw);
+    memcpy(sample.raw, &stall, sizeof(stall));
+    return fn(ctx, &sample.head.header, err);
+}
+
+void __wrap_trg_complete(struct trg_set *set, struct st_stall_record *record);
+void __wrap_trg_complete(struct trg_set *set, struct st_stall_record *record)
+{
+    (void)set;
+    step("complete");
+    record->next_tid = 42;
+}
+
+const struct trg_frames *__wrap_trg_frames(const struct trg_set *set);
+const struct trg_frames *__wrap_trg_frames(const struct trg_set *set)
+{
+    static const struct trg_frames none;
+
+    (void)set;
+    return &none;
+}
+
+int __wrap_trg_hold(struct trg_set *set, uint64_t ns, struct st_error *err);
+int __wrap_trg_hold(struct trg_set *set, uint64_t ns, struct st_error *err)
+{
+    (void)set;
+    (void)ns;
+    (void)err;
+    return 0;
+}
+
+const char *__wrap_trg_text(const struct trg_set *set, size_t i);
+const char *__wrap_trg_text(const struct trg_set *set, size_t i)
+{
+    (void)set;
+    (void)i;
+    return "offcpu>20ms";
+}
+
+void __wrap_trg_describe(const struct trg_set *set, const struct st_stall_record *record, trg_ksym_fn *name,
+                         void *ctx, char *text, size_t size);
+void __wrap_trg_describe(const struct trg_set *set, const struct st_stall_record *record, trg_ksym_fn *name,
+                         void *ctx, char *text, size_t size)
+{
+    (void)set;
+    (void)name;
+    (void)ctx;
+    (void)text;
+    (void)size;
+    assert_int_equal(record->next_tid, 42); /* the sentence is of the completed record */
+}
+
+uint64_t __wrap_trg_lost(struct trg_set *set);
+uint64_t __wrap_trg_lost(struct trg_set *set)
+{
+    (void)set;
+    return 0;
+}
+
+int __wrap_rec_sideband_drain(struct rec_sideband *sideband, struct st_error *err);
+int __wrap_rec_sideband_drain(struct rec_sideband *sideband, struct st_error *err)
+{
+    (void)sideband;
+    (void)err;
+    return 0;
+}
+
+int __wrap_rec_snapshot_next(const char *prefix, unsigned *n, struct st_error *err);
+int __wrap_rec_snapshot_next(const char *prefix, unsigned *n, struct st_error *err)
+{
+    (void)prefix;
+    (void)err;
+    *n = 1;
+    return 0;
+}
+
+static bool holds_completed(const struct rec_store *store)
+{
+    struct rec_stored *all;
+    uint64_t raw[REC_RAW_WORDS];
+    bool found = false;
+    size_t n, at;
+
+    assert_int_equal(rec_store_sorted(store, &all, &n, NULL), 0);
+    for (size_t i = 0; i < n; i++)
+        found = found ||
+                (rec_sample_raw(all[i].record, raw, &at) && ((struct st_stall_record *)raw)->next_tid == 42);
+    free(all);
+    return found;
+}
+
+int __wrap_rec_snapshot_write(const struct rec_snapshot *s, const char *path, struct st_error *err);
+int __wrap_rec_snapshot_write(const struct rec_snapshot *s, const char *path, struct st_error *err)
+{
+    (void)path;
+    (void)err;
+    step("write");
+    ntold = s->npauses;
+    assert_true(ntold <= sizeof(told) / sizeof(told[0]));
+    for (size_t i = 0; i < ntold; i++)
+        told[i] = s->pauses[i];
+    if (s->fired) {
+        assert_int_equal(s->fired->next_tid, 42);
+        assert_true(holds_completed(s->store));
+    }
+    return 0;
+}
+
+int __wrap_rec_jobs_add(struct rec_jobs *jobs, const char *data, const char *db, const char *reason,
+                        unsigned flags, struct st_error *err);
+int __wrap_rec_jobs_add(struct rec_jobs *jobs, const char *data, const char *db, const char *reason,
+                        unsigned flags, struct st_error *err)
+{
+    (void)jobs;
+    (void)data;
+    (void)db;
+    (void)reason;
+    (void)flags;
+    (void)err;
+    return 0;
+}
+
+size_t __wrap_rec_jobs_waiting(const struct rec_jobs *jobs);
+size_t __wrap_rec_jobs_waiting(const struct rec_jobs *jobs)
+{
+    (void)jobs;
+    return 0;
+}
+
+int __wrap_rec_jobs_go(struct rec_jobs *jobs, struct st_error *err);
+int __wrap_rec_jobs_go(struct rec_jobs *jobs, struct st_error *err)
+{
+    (void)jobs;
+    (void)err;
+    return 0;
+}
+
+int __wrap_arm_limits_next(struct arm *arm, bool trapped, struct st_error *err);
+int __wrap_arm_limits_next(struct arm *arm, bool trapped, struct st_error *err)
+{
+    (void)arm;
+    (void)trapped;
+    (void)err;
+    return 0;
+}
+
+struct rec_kallsyms *__wrap_rec_kallsyms_open(const char *path);
+struct rec_kallsyms *__wrap_rec_kallsyms_open(const char *path)
+{
+    (void)path;
+    return NULL;
+}
+
+/* ---- tests ---- */
+
+static const struct rec_source_ops ops = {
+    .name = "fake", .freeze = freeze, .rings = rings, .resume = resume, .misses_while_frozen = true};
+
+static int begin(void **state)
+{
+    struct arm *arm = calloc(1, sizeof(*arm));
+
+    assert_non_null(arm);
+    arm->ops = &ops;
+    arm->live = true;
+    arm->options.prefix = "none";
+    arm->options.triggers = (struct trg_set *)arm; /* nobody looks into it */
+    assert_int_equal(rec_store_open(&(struct rec_store_bounds){0}, &arm->store, NULL), 0);
+    steps[0] = '\0';
+    ntold = 0;
+    now = 1000;
+    fails_freezing = fails_copying = fails_resuming = has_fired = false;
+    *state = arm;
+    return 0;
+}
+
+static int end(void **state)
+{
+    struct arm *arm = *state;
+
+    free(arm->last_data);
+    free(arm->last_db);
+    rec_store_close(arm->store);
+    st_vec_free(&arm->pauses);
+    st_vec_free(&arm->incomplete);
+    free(arm);
+    return 0;
+}
+
+static void completes_after_resume(void **state)
+{
+    struct arm *arm = *state;
+
+    has_fired = true;
+    assert_int_equal(arm_on_stalls(arm, &error), 0);
+    assert_string_equal(steps, "freeze copy resume complete write");
+}
+
+/* Where nothing is frozen there is nothing to wait for, and what /proc tells is newest now. */
+static void completes_at_once_before_after(void **state)
+{
+    struct arm *arm = *state;
+
+    arm->options.after = 1000000000;
+    arm->after.fd = rec_timer_open(NULL);
+    has_fired = true;
+    assert_int_equal(arm_on_stalls(arm, &error), 0);
+    assert_string_equal(steps, "complete");
+    assert_int_equal(arm_on_after(arm, &error), 0);
+    assert_string_equal(steps, "complete freeze copy resume write");
+    close(arm->after.fd);
+}
+
+static void keeps_record_of_failed_copy(void **state)
+{
+    struct arm *arm = *state;
+
+    has_fired = fails_copying = true;
+    assert_int_equal(arm_on_stalls(arm, &error), 0);
+    assert_string_equal(steps, "freeze copy resume complete");
+    assert_true(holds_completed(arm->store));
+    assert_int_equal(arm->incomplete.n, 0);
+}
+
+static void snap(struct arm *arm)
+{
+    assert_int_equal(arm_want(arm, ARM_SNAP, NULL, &error), 0);
+}
+
+static void tells_of_pause(void **state)
+{
+    snap(*state);
+    assert_int_equal(ntold, 0);
+    snap(*state);
+    assert_int_equal(ntold, 1);
+    assert_int_equal(told[0].stopped, 1001);
+    assert_int_equal(told[0].done, 1002);
+    assert_int_equal(told[0].resumed, 1003);
+}
+
+static void tells_of_failed_copy(void **state)
+{
+    fails_copying = true;
+    snap(*state);
+    fails_copying = false;
+    snap(*state);
+    assert_int_equal(ntold, 1);
+    assert_int_equal(told[0].stopped, 1001);
+    assert_int_equal(told[0].resumed, 1003);
+}
+
+/* It lasts until the next freeze: before that nothing has made the rings go on. */
+static void tells_of_failed_resume(void **state)
+{
+    fails_resuming = true;
+    snap(*state);
+    fails_resuming = false;
+    snap(*state);
+    assert_int_equal(ntold, 1);
+    assert_int_equal(told[0].stopped, 1001);
+    assert_int_equal(told[0].done, 1002);
+    assert_int_equal(told[0].resumed, 1004); /* when the second freeze was done */
+}
+
+/* Some rings were stopped, and went on. */
+static void tells_of_failed_freeze(void **state)
+{
+    fails_freezing = true;
+    snap(*state);
+    assert_string_equal(steps, "freeze");
+    fails_freezing = false;
+    snap(*state);
+    assert_int_equal(ntold, 1);
+    assert_int_equal(told[0].stopped, 1001);
+    assert_int_equal(told[0].done, 1001);
+    assert_int_equal(told[0].resumed, 1002);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(completes_after_resume, begin, end),
+        cmocka_unit_test_setup_teardown(completes_at_once_before_after, begin, end),
+        cmocka_unit_test_setup_teardown(keeps_record_of_failed_copy, begin, end),
+        cmocka_unit_test_setup_teardown(tells_of_pause, begin, end),
+        cmocka_unit_test_setup_teardown(tells_of_failed_copy, begin, end),
+        cmocka_unit_test_setup_teardown(tells_of_failed_resume, begin, end),
+        cmocka_unit_test_setup_teardown(tells_of_failed_freeze, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

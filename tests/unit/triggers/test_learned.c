@@ -1,0 +1,267 @@
+/* idle=learned: a wait for work is one at a place where the thread usually waits. */
+#include "spans.h"
+
+#include "triggers/waits.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define OFTEN   150 /* more than WAIT_FIRST */
+#define SELDOM  20
+#define LEARNED BLOCKS ",idle=learned"
+
+/* Where the workload waits for work. */
+static __attribute__((noinline)) void wait_for_work(int ms)
+{
+    if (poll(NULL, 0, ms))
+        _exit(1);
+}
+
+/* The same system call at the same address, but by another path. */
+static __attribute__((noinline)) void wait_below(int ms)
+{
+    volatile char frame[1000];
+
+    frame[0] = frame[999] = 0;
+    wait_for_work(ms);
+    frame[0] = 1;
+}
+
+/* The depth of the stack is a part of the place: these have no frame of their own, however it is compiled. */
+#define IN_ITS_CALLER inline __attribute__((always_inline))
+
+static IN_ITS_CALLER void wait_often(int times)
+{
+    for (int i = 0; i < times; i++)
+        wait_for_work(1);
+}
+
+static IN_ITS_CALLER void note_sleep(struct workload *w)
+{
+    uint64_t start = workload_now();
+
+    workload_sleep_ms(45);
+    workload_end(w, start);
+}
+
+static void sleep_in_between(struct workload *w)
+{
+    wait_often(SELDOM);
+    workload_sleep_ms(45); /* nothing is known of the thread yet */
+    wait_often(OFTEN);
+    note_sleep(w);
+    wait_for_work(60); /* long, but where it always waits */
+    note_sleep(w);
+    wait_often(SELDOM);
+    note_sleep(w);
+}
+
+/* ---- what is told of the places ---- */
+
+struct seen {
+    struct trg_waited polls, sleeps;
+
+    size_t n;
+};
+
+static int see(void *ctx, const struct trg_waited *waited, struct st_error *err)
+{
+    struct seen *s = ctx;
+
+    (void)err;
+    s->n++;
+    if (!strcmp(waited->syscall, "poll") && !s->polls.count)
+        s->polls = *waited;
+    if (!strcmp(waited->syscall, "clock_nanosleep"))
+        s->sleeps = *waited;
+    return 0;
+}
+
+static void look(struct watch *w, struct seen *seen)
+{
+    struct st_error err = {0};
+
+    memset(seen, 0, sizeof(*seen));
+    assert_int_equal(trg_each_waited(w->set, see, seen, &err), 0);
+}
+
+static void assert_places(struct watch *w, pid_t pid)
+{
+    struct seen seen;
+
+    look(w, &seen);
+    assert_int_equal(seen.polls.pid, pid);
+    assert_true(seen.polls.learned);
+    assert_true(seen.polls.count >= OFTEN + SELDOM && seen.polls.count <= seen.polls.all);
+    assert_int_equal(seen.polls.unusual, 0);
+    assert_true(seen.polls.longest_ns >= 60 * MS && seen.polls.longest_ns <= seen.polls.sum_ns);
+    assert_int_equal(seen.sleeps.count, 4);
+    assert_int_equal(seen.sleeps.unusual, 3);
+    assert_true(seen.sleeps.longest_ns >= 45 * MS);
+    assert_int_equal(seen.sleeps.tid, pid);
+}
+
+static void test_sleep_elsewhere_fires(void **state)
+{
+    struct workload work;
+    struct watch w;
+
+    (void)state;
+    NEEDS_BPF();
+    told_run(&work, sleep_in_between, &w, LEARNED, 3, 3);
+    assert_int_equal(told_fired(&w, work.pid, SYS_clock_nanosleep), 3);
+    assert_int_equal(told_fired(&w, work.pid, SYS_poll), 0);
+    for (size_t i = 0; i < w.records.n; i++)
+        assert_false(w.records.at[i].r.flags & ST_STALL_IDLE);
+    assert_places(&w, work.pid);
+    watch_stop(&w);
+    workload_wait(&work);
+}
+
+static void test_list_stays_as_it_is(void **state)
+{
+    struct workload work;
+    struct seen seen;
+    struct watch w;
+
+    (void)state;
+    NEEDS_BPF();
+    told_run(&work, sleep_in_between, &w, BLOCKS ",idle=list", 3, 0);
+    assert_int_equal(told_fired(&w, work.pid, SYS_poll) + told_fired(&w, work.pid, SYS_clock_nanosleep), 0);
+    look(&w, &seen); /* what was left out: that over the threshold */
+    assert_false(seen.polls.learned);
+    assert_true(seen.polls.longest_ns >= 60 * MS);
+    assert_true(seen.polls.count >= 1 && seen.polls.count < OFTEN);
+    assert_int_equal(seen.sleeps.count, 4);
+    assert_true(seen.sleeps.longest_ns >= 45 * MS);
+    watch_stop(&w);
+    workload_wait(&work);
+}
+
+static void sleep_as_often(struct workload *w)
+{
+    for (int i = 0; i < OFTEN; i++) {
+        wait_for_work(1);
+        workload_sleep_ms(1);
+    }
+    note_sleep(w);
+}
+
+static void test_two_usual_places(void **state)
+{
+    struct workload work;
+    struct watch w;
+
+    (void)state;
+    NEEDS_BPF();
+    told_run(&work, sleep_as_often, &w, LEARNED, 1, 0);
+    assert_int_equal(told_fired(&w, work.pid, SYS_poll) + told_fired(&w, work.pid, SYS_clock_nanosleep), 0);
+    watch_stop(&w);
+    workload_wait(&work);
+}
+
+static void wait_by_another_path(struct workload *w)
+{
+    uint64_t start;
+
+    wait_often(OFTEN);
+    start = workload_now();
+    wait_below(45);
+    workload_end(w, start);
+}
+
+static void test_path_tells_places_apart(void **state)
+{
+    struct workload work;
+    struct watch w;
+
+    (void)state;
+    NEEDS_BPF();
+    told_run(&work, wait_by_another_path, &w, LEARNED, 1, 1);
+    assert_int_equal(told_fired(&w, work.pid, SYS_poll), 1);
+    watch_stop(&w);
+    workload_wait(&work);
+}
+
+static void test_path_is_not_looked_at(void **state)
+{
+    struct trg_config config = {.calls_alone = true};
+    struct workload work;
+    struct watch w;
+
+    (void)state;
+    NEEDS_BPF();
+    workload_fork(&work, wait_by_another_path);
+    watch_start(&w, LEARNED, &work.pid, 1, NULL, &config);
+    workload_go(&work);
+    told_collect(&w, &work, 1, 0);
+    assert_int_equal(told_fired(&w, work.pid, SYS_poll) + told_fired(&w, work.pid, SYS_clock_nanosleep), 0);
+    watch_stop(&w);
+    workload_wait(&work);
+}
+
+/* ---- busy ---- */
+
+/* The third is in a loop that is not come back to. */
+static void test_busy_counts_sleep_elsewhere(void **state)
+{
+    struct workload work;
+    struct watch w;
+
+    (void)state;
+    NEEDS_BPF();
+    told_run(&work, sleep_in_between, &w, "busy>20ms,idle=learned", 3, 2);
+    assert_true(told_fired(&w, work.pid, SYS_clock_nanosleep) >= 2);
+    watch_stop(&w);
+    workload_wait(&work);
+}
+
+/* ---- code that is made while it runs ---- */
+
+static void test_steady_stacks(void **state)
+{
+    pid_t self = getpid();
+    struct st_target target = {.kind = ST_TARGET_PIDS, .pids = &self, .npids = 1};
+    struct st_target all = {.kind = ST_TARGET_ALL};
+    void *code;
+
+    (void)state;
+    assert_true(trg_has_steady_stacks(&target));
+    assert_false(trg_has_steady_stacks(&all));
+    code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(code != MAP_FAILED);
+    assert_false(trg_has_steady_stacks(&target));
+    munmap(code, 4096);
+}
+
+static void test_names_of_places(void **state)
+{
+    char text[256];
+
+    (void)state;
+    trg_name_place((uint32_t)getpid(), (uint64_t)&trg_has_steady_stacks + 1, text, sizeof(text));
+    assert_non_null(strstr(text, "trg_has_steady_stacks+0x1 ("));
+    trg_name_place((uint32_t)getpid(), 16, text, sizeof(text));
+    assert_string_equal(text, "0x10");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sleep_elsewhere_fires), cmocka_unit_test(test_list_stays_as_it_is),
+        cmocka_unit_test(test_two_usual_places),      cmocka_unit_test(test_path_tells_places_apart),
+        cmocka_unit_test(test_path_is_not_looked_at), cmocka_unit_test(test_busy_counts_sleep_elsewhere),
+        cmocka_unit_test(test_steady_stacks),         cmocka_unit_test(test_names_of_places),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
