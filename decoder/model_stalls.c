@@ -1,6 +1,7 @@
 /* Stall records -> rows of `stall`, `stall_attr` and `stack`. */
 #include "decoder/model_impl.h"
 
+#include "base/stall_complete.h"
 #include "base/syscalls.h"
 #include "base/units.h"
 
@@ -49,52 +50,10 @@ static uint64_t to_perf(const struct stall *s, uint64_t ktime)
 
 static struct stall *find_ongoing(struct stall_list *list, const struct st_stall_record *completion)
 {
-    for (size_t i = list->stalls.n; i-- > 0;) {
-        struct st_stall_record *r = &list->stalls.at[i].record;
-
-        if (r->seq == completion->seq && r->trigger == completion->trigger && (r->flags & ST_STALL_ONGOING))
+    for (size_t i = list->stalls.n; i-- > 0;)
+        if (st_stall_completes(&list->stalls.at[i].record, completion))
             return &list->stalls.at[i];
-    }
     return NULL;
-}
-
-/* What was looked up for the ongoing record when it fired. */
-static void keep_attributes(struct st_stall_record *r, const struct st_stall_record *before)
-{
-    static const char *const kept[] = {"file=", "accepted=", "next_kernel="};
-
-    for (size_t at = 0; at < before->extra_n; at += strlen(before->extra + at) + 1) {
-        size_t n = strlen(before->extra + at) + 1;
-
-        for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
-            if (strncmp(before->extra + at, kept[i], strlen(kept[i])) ||
-                n > ST_STALL_EXTRA - (size_t)r->extra_n)
-                continue;
-            memcpy(r->extra + r->extra_n, before->extra + at, n);
-            r->extra_n = (st_u16)(r->extra_n + n);
-        }
-    }
-}
-
-/* The completion tells everything that the ongoing record did, except what could only be seen at the time. */
-static void complete(struct stall *s, const struct stall *completion)
-{
-    struct st_stall_record r = completion->record;
-
-    if (!r.ustack_n) {
-        r.ustack_n = s->record.ustack_n;
-        memcpy(r.ustack, s->record.ustack, sizeof(r.ustack));
-    }
-    if (!r.kstack_n) {
-        r.kstack_n = s->record.kstack_n;
-        memcpy(r.kstack, s->record.kstack, sizeof(r.kstack));
-    }
-    if (r.next_tid == s->record.next_tid && !r.next_comm[0])
-        memcpy(r.next_comm, s->record.next_comm, sizeof(r.next_comm));
-    keep_attributes(&r, &s->record);
-    r.flags |= s->record.flags & ST_STALL_FIRED;
-    s->record = r;
-    s->offset = completion->offset;
 }
 
 static int gather(const struct dec_model *m, struct stall_list *list)
@@ -108,11 +67,12 @@ static int gather(const struct dec_model *m, struct stall_list *list)
                                          ? (uint64_t)((int64_t)sample->record.end_ktime + offset)
                                          : sample->time,
                           .fired = sample->record.flags & ST_STALL_FIRED};
-        struct stall *ongoing = s.record.flags & ST_STALL_COMPLETION ? find_ongoing(list, &s.record) : NULL;
+        struct stall *ongoing = find_ongoing(list, &s.record);
 
-        if (ongoing)
-            complete(ongoing, &s);
-        else if (st_vec_push(&list->stalls, s))
+        if (ongoing) {
+            st_stall_complete(&ongoing->record, &s.record);
+            ongoing->offset = offset;
+        } else if (st_vec_push(&list->stalls, s))
             return -1;
     }
     return 0;

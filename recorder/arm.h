@@ -60,6 +60,15 @@ struct arm_limits {
     bool told; /* that was said */
 };
 
+/* The end of the stall that is the cause: the snapshot waits for it (arm_until_end.c). */
+struct arm_end {
+    struct rec_watch timer; /* looks whether it still may; fd -1: not open */
+
+    bool awaited;
+
+    uint64_t until; /* CLOCK_MONOTONIC ns */
+};
+
 enum { ARM_MOST_WAITING = 8 };
 
 struct arm {
@@ -72,6 +81,8 @@ struct arm {
     int loop;
 
     struct rec_watch signals, timeout, after, launched, source_ready; /* fd -1: not open */
+
+    struct arm_end end;
 
     struct arm_limits limits;
 
@@ -117,7 +128,9 @@ struct arm {
 
     bool frozen; /* the source is, for that snapshot */
 
-    bool captured; /* it is copied, and waits for the actions that come before it */
+    bool captured; /* it is copied, and not written yet */
+
+    bool acting; /* the actions that come before it run */
 
     struct rec_action_run before;
 
@@ -160,6 +173,7 @@ void arm_close(struct arm *arm);
 int arm_on_signal(void *ctx, struct st_error *err);
 int arm_on_timeout(void *ctx, struct st_error *err);
 int arm_on_after(void *ctx, struct st_error *err);
+int arm_on_end_timer(void *ctx, struct st_error *err);
 int arm_on_launched(void *ctx, struct st_error *err);
 int arm_on_source(void *ctx, struct st_error *err);
 int arm_on_stalls(void *ctx, struct st_error *err);
@@ -210,7 +224,29 @@ void arm_tell(struct arm *arm);
 /* Freezes the source for the pending snapshot, if it is not frozen yet. */
 int arm_freeze(struct arm *arm, struct st_error *err);
 
+/* Copies what the source holds for the pending snapshot, into arm->capture, and lets it go on. On an error
+ * nothing is held. */
+int arm_capture(struct arm *arm, struct st_error *err);
+
 /* Takes and writes the pending snapshot, now. An error that concerns this snapshot only is printed. */
 int arm_take(struct arm *arm, struct st_error *err);
+
+/* There is no such snapshot, for the error that is printed: the recording goes on. */
+int arm_take_failed(struct arm *arm, struct st_error *err);
+
+/* arm_until_end.c: whether the stall of the record goes on, and its end is to be awaited. */
+bool arm_end_awaited(const struct arm *arm, const struct st_stall_record *record);
+
+/* Whether the source records on past a trap with that record; else the rings stop at once. */
+bool arm_records_on(const struct arm *arm, const struct st_stall_record *record);
+
+/* A completion came: if it is that of the cause, the cause is complete. */
+void arm_end_told(struct arm *arm, const struct st_stall_record *record);
+
+/* Takes the pending snapshot of a trap if its stall has ended; else waits for that. */
+int arm_take_at_end(struct arm *arm, struct st_error *err);
+
+/* It is not awaited any more. */
+void arm_end_forget(struct arm *arm);
 
 #endif

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const uint64_t UNTIL_END = 2000000000; /* ns */
+
 static int add_trigger(void *to, const char *text, struct st_error *err)
 {
     return trg_add(to, text, err);
@@ -149,6 +151,8 @@ static int parse(struct arm_options *o, int argc, char **argv, struct st_error *
               "nothing fires while less is free on the disk (with --snapshots 0: 3/4 of what is free now)"),
         PLAIN("cooldown", 0, "DUR", ST_OPT_DURATION, &o->cooldown, "after a trap nothing fires for so long"),
         PLAIN("after", 0, "DUR", ST_OPT_DURATION, &o->after, "go on recording so long past the trigger"),
+        PLAIN("until-end", 0, "DUR", ST_OPT_DURATION, &o->until_end,
+              "wait so long at most until the stall has ended, then write (default 2s; 0: write at once)"),
         PLAIN("warm-up", 0, "DUR", ST_OPT_DURATION, &o->warm_up, "nothing fires so long after arming"),
         PLAIN("timeout", 0, "DUR", ST_OPT_DURATION, &o->timeout, "end after so long, whatever happened"),
         CALL("then", 0, "ACTION", o, add_action,
@@ -200,6 +204,7 @@ int arm_options_parse(struct arm_options *o, int argc, char **argv, struct st_er
                               .snapshots = 1,
                               .ready_fd = -1,
                               .cooldown = UINT64_MAX,
+                              .until_end = UNTIL_END,
                               .keep_free = UINT64_MAX};
     first = parse(o, argc, argv, err);
     o->cooldown_given = o->cooldown != UINT64_MAX;

@@ -54,6 +54,8 @@ struct arm_options {
 
     uint64_t cooldown, after, warm_up, timeout; /* ns; timeout 0: none */
 
+    uint64_t until_end; /* ns that a snapshot waits for the end of its stall at most; 0: not at all */
+
     struct arm_actions then, at_end;
 
     bool no_decode;

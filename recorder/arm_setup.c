@@ -57,6 +57,8 @@ static int open_loop(struct arm *arm, struct st_error *err)
     if (!rc)
         rc = add_watch(arm, &arm->after, rec_timer_open(err), arm_on_after, err);
     if (!rc)
+        rc = add_watch(arm, &arm->end.timer, rec_timer_open(err), arm_on_end_timer, err);
+    if (!rc)
         rc = add_watch(arm, &arm->limits.timer, rec_timer_open(err), arm_on_limits, err);
     return rc;
 }
@@ -421,6 +423,7 @@ void arm_detach(struct arm *arm)
     arm->control = NULL;
     close_watch(arm, &arm->timeout, true);
     close_watch(arm, &arm->after, true);
+    close_watch(arm, &arm->end.timer, true);
     close_watch(arm, &arm->limits.timer, true);
     close_watch(arm, &arm->source_ready, false);
     close_watch(arm, &arm->launched, false);

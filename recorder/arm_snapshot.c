@@ -210,27 +210,41 @@ static int take_the_rest(struct arm *arm, struct st_error *err)
     return rc ? rc : rec_mark_rings_take(&arm->marks, arm->store, err);
 }
 
+static void drop_capture(struct arm *arm)
+{
+    keep_pause(arm, NULL);
+    rec_capture_free(&arm->capture);
+    arm->captured = false;
+}
+
 /* Nothing stands between the freeze and the copy, and what can wait until the source goes on waits. */
-static int capture(struct arm *arm, struct st_error *err)
+int arm_capture(struct arm *arm, struct st_error *err)
 {
     int completed, rc = arm_freeze(arm, err);
 
-    if (rc) {
-        arm_tell(arm);
+    if (rc)
         return rc;
-    }
     rc = rec_capture_copy(&arm->capture, arm->ops, arm->source, &arm->clock, err);
     arm->frozen = false;
     completed = arm_complete_stalls(arm, rc ? NULL : err);
     if (!rc)
         rc = completed;
+    arm->captured = !rc;
+    if (rc)
+        drop_capture(arm);
+    return rc;
+}
+
+/* What came since is part of it, and the sentence tells all that is known. */
+static int capture_all(struct arm *arm, struct st_error *err)
+{
+    int rc = arm->captured ? 0 : arm_capture(arm, err);
+
     if (!rc)
         rc = take_the_rest(arm, err);
     arm_tell(arm);
-    if (!rc)
-        return 0;
-    keep_pause(arm, NULL);
-    rec_capture_free(&arm->capture);
+    if (rc && arm->captured)
+        drop_capture(arm);
     return rc;
 }
 
@@ -255,7 +269,7 @@ static int go_on(struct arm *arm, struct st_error *err)
 
     if (enough(arm))
         arm->finish = true;
-    arm->captured = false;
+    arm->captured = arm->acting = false;
     arm->cause.reason = ARM_NONE;
     if (arm->finish)
         return 0; /* arm_run() goes on with the jobs: first the target is let go */
@@ -265,9 +279,10 @@ static int go_on(struct arm *arm, struct st_error *err)
     return arm_limits_next(arm, trapped, err);
 }
 
-/* An error that concerns this snapshot only: the recording goes on. */
-static int failed(struct arm *arm, struct st_error *err)
+int arm_take_failed(struct arm *arm, struct st_error *err)
 {
+    arm_end_forget(arm);
+    arm_tell(arm);
     answer_snap(arm, NULL, err);
     st_log_error("arm", err);
     arm->failed = true;
@@ -280,9 +295,8 @@ static int before_done(void *ctx, bool good, struct st_error *err)
     struct st_error dropped = {.text = "the snapshot was dropped: an action before it failed"};
 
     if (good)
-        return write_captured(arm, err) ? failed(arm, err) : go_on(arm, err);
-    keep_pause(arm, NULL);
-    rec_capture_free(&arm->capture);
+        return write_captured(arm, err) ? arm_take_failed(arm, err) : go_on(arm, err);
+    drop_capture(arm);
     answer_snap(arm, NULL, &dropped);
     arm->dropped++;
     return go_on(arm, err);
@@ -291,7 +305,7 @@ static int before_done(void *ctx, bool good, struct st_error *err)
 /* --then ACTION --then snapshot: what the snapshot holds is kept, and written when the actions have run. */
 static int run_before(struct arm *arm, struct st_error *err)
 {
-    arm->captured = true;
+    arm->acting = true;
     arm->before =
         (struct rec_action_run){.loop = arm->loop,
                                 .option = "--then",
@@ -305,15 +319,16 @@ static int run_before(struct arm *arm, struct st_error *err)
 
 int arm_take(struct arm *arm, struct st_error *err)
 {
-    if (arm->captured && !arm->finish)
+    arm_end_forget(arm);
+    if (arm->acting && !arm->finish)
         return 0;
-    if (arm->captured)
+    if (arm->acting)
         rec_action_stop(&arm->before); /* the recording ends: no more waiting */
-    else if (capture(arm, err))
-        return failed(arm, err);
+    else if (capture_all(arm, err))
+        return arm_take_failed(arm, err);
     else if (arm->cause.reason == ARM_TRIGGER && arm->options.then.before && !arm->finish)
         return run_before(arm, err);
-    return write_captured(arm, err) ? failed(arm, err) : go_on(arm, err);
+    return write_captured(arm, err) ? arm_take_failed(arm, err) : go_on(arm, err);
 }
 
 int arm_on_after(void *ctx, struct st_error *err)
@@ -321,5 +336,5 @@ int arm_on_after(void *ctx, struct st_error *err)
     struct arm *arm = ctx;
 
     rec_timer_clear(arm->after.fd);
-    return arm->cause.reason == ARM_NONE ? 0 : arm_take(arm, err);
+    return arm->cause.reason == ARM_NONE ? 0 : arm_take_at_end(arm, err);
 }

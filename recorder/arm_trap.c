@@ -71,7 +71,9 @@ static int take_record(void *ctx, const struct perf_event_header *record, struct
         return arm->frozen ? put_off(arm, record, err)
                            : store_completed(arm, (struct perf_event_header *)record, err);
     }
-    if (rc == 1 && arm->live && !(stall->flags & ST_STALL_COMPLETION))
+    if (rc == 1 && stall->flags & ST_STALL_COMPLETION)
+        arm_end_told(arm, stall);
+    else if (rc == 1 && arm->live)
         arm->traps.without++;
     return rec_store_add(arm->store, record, rec_record_time(record), err);
 }
@@ -87,7 +89,7 @@ int arm_on_stalls(void *ctx, struct st_error *err)
     int rc = arm_drain_stalls(arm, err);
 
     if (!rc && arm->cause.reason == ARM_TRIGGER && !arm->options.after)
-        rc = arm_take(arm, err);
+        rc = arm_take_at_end(arm, err);
     return rc;
 }
 
@@ -95,7 +97,7 @@ int arm_on_stalls(void *ctx, struct st_error *err)
 static int trap(struct arm *arm, const struct st_stall_record *record, struct st_error *err)
 {
     struct arm_cause *c = &arm->cause;
-    int rc = arm->options.after ? 0 : arm_freeze(arm, err);
+    int rc = arm_records_on(arm, record) ? 0 : arm_freeze(arm, err);
 
     *c = (struct arm_cause){.reason = ARM_TRIGGER, .record = *record};
     arm->traps.fired++;

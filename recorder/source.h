@@ -158,6 +158,12 @@ struct rec_source_ops {
     void (*trace_event)(struct rec_source *s, struct perf_event_attr *attr, const char **name, uint64_t *priv,
                         size_t npriv);
 
+    /* Where recording may go on past a trap, until the stall has ended: mark() notes how far the rings are,
+     * has_room() whether what was written since has left them most of what they held: nothing of it was
+     * overwritten, or a quarter of a ring at most. Both NULL: the source records too fast for that. */
+    void (*mark)(struct rec_source *s);
+    bool (*has_room)(struct rec_source *s);
+
     /* What the target does between freeze() and resume() is missing in its rings afterwards. */
     bool misses_while_frozen;
 

@@ -9,6 +9,7 @@
 #include "recorder/source.h"
 
 #include <linux/perf_event.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -25,6 +26,8 @@ struct smp_ring {
     int cpu; /* -1: a ring of a thread */
 
     uint64_t since; /* perf clock: when it began to record */
+
+    uint64_t marked; /* bytes ever written, when it was marked */
 };
 
 /* Maps ring->bytes for ring->fd. 0, or ST_ECANNOT (a limit, or no memory; nothing is mapped), ST_EFAIL. */
@@ -33,6 +36,12 @@ int smp_ring_map(struct smp_ring *ring, struct st_error *err);
 /* Makes the kernel drop what is written into it (on), or take it again. It counts what it drops, and says so
  * by a PERF_RECORD_LOST afterwards. */
 int smp_ring_pause(const struct smp_ring *ring, bool on, struct st_error *err);
+
+/* Notes how far it is. */
+void smp_ring_mark(struct smp_ring *ring);
+
+/* Whether what was written since it was marked overwrote a quarter of it at most. */
+bool smp_ring_has_room(const struct smp_ring *ring);
 
 /* Where the records of a paused ring are, the newest first. */
 void smp_ring_parts(const struct smp_ring *ring, struct rec_ring *to);

@@ -207,6 +207,25 @@ static int smp_thread_started(struct rec_source *s, pid_t pid, pid_t tid, struct
     return s->per_cpu ? 0 : smp_attach_born(s, pid, tid, err);
 }
 
+static void smp_mark(struct rec_source *s)
+{
+    for (size_t i = 0; i < s->rings.n; i++)
+        smp_ring_mark(&s->rings.at[i]);
+    for (size_t i = 0; i < s->wake_rings.n; i++)
+        smp_ring_mark(&s->wake_rings.at[i]);
+}
+
+static bool smp_has_room(struct rec_source *s)
+{
+    bool room = true;
+
+    for (size_t i = 0; i < s->rings.n; i++)
+        room = room && smp_ring_has_room(&s->rings.at[i]);
+    for (size_t i = 0; i < s->wake_rings.n; i++)
+        room = room && smp_ring_has_room(&s->wake_rings.at[i]);
+    return room;
+}
+
 static void smp_trace_event(struct rec_source *s, struct perf_event_attr *attr, const char **name,
                             uint64_t *priv, size_t npriv)
 {
@@ -329,6 +348,8 @@ const struct rec_source_ops rec_source_sample = {
     .service = smp_service,
     .inherits = wants_cpus,
     .thread_started = smp_thread_started,
+    .mark = smp_mark,
+    .has_room = smp_has_room,
     .trace_event = smp_trace_event,
     .records = true,
     .record_event = smp_record_event,

@@ -43,6 +43,8 @@ struct rec_source {
     struct rec_ring *rings; /* of the freeze */
 
     struct rec_switch *switches;
+
+    uint64_t marked[STEP_SLOTS]; /* bytes ever written into each ring, when they were marked */
 };
 
 bool step_no_ret_compression, step_no_breaks;
@@ -257,6 +259,32 @@ static int step_rings(struct rec_source *s, const struct rec_ring **rings, size_
     return 0;
 }
 
+/* The helper goes on writing. */
+static uint64_t bytes_written(const struct step_slot *slot)
+{
+    return __atomic_load_n(&slot->ring.head, __ATOMIC_RELAXED);
+}
+
+static void step_mark(struct rec_source *s)
+{
+    for (uint32_t i = 0; i < s->shared->nslots; i++)
+        s->marked[i] = bytes_written(&s->shared->slots[i]);
+}
+
+/* A slot that was given to another thread since has lost what it held. */
+static bool step_has_room(struct rec_source *s)
+{
+    for (uint32_t i = 0; i < s->shared->nslots; i++) {
+        const struct step_slot *slot = &s->shared->slots[i];
+        uint64_t written = bytes_written(slot);
+
+        if (written < s->marked[i] ||
+            (written > s->shared->ring_bytes && written - s->marked[i] > s->shared->ring_bytes / 4))
+            return false;
+    }
+    return true;
+}
+
 static size_t kept_switches(const struct step_slot *slot)
 {
     if (slot->state == STEP_SLOT_FREE)
@@ -423,6 +451,8 @@ const struct rec_source_ops rec_source_step = {
     .service = step_service,
     .trace_event = step_pt_event,
     .describe = step_describe,
+    .mark = step_mark,
+    .has_room = step_has_room,
     .own_switches = true,
     .switches = step_all_switches,
     .close = step_close,

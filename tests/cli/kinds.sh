@@ -49,8 +49,6 @@ fi
 read -r _ mode trigger condition < <(rows | grep "^$1 ") || fail "no row '$1'"
 start "$workload" "$mode" >noted
 target=$pid
-after=(--after 1s) # so that the stall that fired has ended
-[[ $trigger == *'>30ms'* ]] || after=()
 if [ "$mode" = hog ]; then
     wait_for 60 pgrep -P "$target" >child || fail "the workload has no child"
     condition=${condition//CHILD/$(cat child)}
@@ -59,7 +57,7 @@ fi
 
 for try in 1 2 3 4 5 6; do
     rm -rf x.*
-    start_arm --source sample -p "$target" --on "$trigger" "${after[@]}" -o x
+    start_arm --source sample -p "$target" --on "$trigger" -o x
     end_of "$arm" 600 "arm --on $trigger"
     [ $status = 0 ] || fail "arm --on $trigger ends with $status" arm.out arm.err
     grep -q '^trap 1: ' arm.out || fail "$trigger: no line about the trap" arm.out

@@ -6,7 +6,7 @@ set -u
 . "$SOURCE/tests/cli/lib.sh"
 go_first "$@" # other work that keeps a thread from its CPU for 20 ms makes a stall too, but not one of the forwarder's log
 kind=$1
-check=()
+check=() at_once=()
 count=10 ms=40 every=100 options=()
 case $kind in
 fsync) # the disk decides how long; one that others use too may wake the thread in between
@@ -15,12 +15,15 @@ fsync) # the disk decides how long; one that others use too may wake the thread 
     ;;
 fsync_fuse) kind=fsync options=(--fsync-via fuse) ;;
 idle) count=3 ms=1000 ;;
-forever) count=5 ms=0 every=3000 ;; # one thread a stall, each so long after the one before
+forever) # one thread a stall, each so long after the one before
+    count=5 ms=0 every=3000
+    at_once=(--until-end 0)
+    ;;
 esac
 start_forwarder --stall "$kind:$ms:$every" --stall-count $count --load-connections 2 --load-rate 1000000 "${options[@]}"
 # The threads that wait for the signal all wake at once and meet at a lock: not while they are stepped.
 [ $kind != forever ] || kill -USR1 $forwarder
-start_arm --source step -p $forwarder --on 'offcpu>20ms' --snapshots 0 --no-decode --ring 16M -o x
+start_arm --source step -p $forwarder --on 'offcpu>20ms' --snapshots 0 --no-decode --ring 16M "${at_once[@]}" -o x
 if [ $kind = forever ]; then
     [ "$(lines '^stall ' forwarder.log)" = 0 ] || fail "too slow to be armed before the first stall"
 else

@@ -79,7 +79,7 @@ run "of a flood the newest are kept, and no stall record is lost for it"
 flood=$!
 disown "$flood"
 started+=("$flood")
-"$STALLTRAP" arm --source sample -p "$flood" --on 'syscall:clock_nanosleep>100ms' --snapshots 2 --timeout 60s -o f --mark write:2 >out 2>err
+"$STALLTRAP" arm --source sample -p "$flood" --on 'syscall:clock_nanosleep>100ms' --until-end 0 --snapshots 2 --timeout 60s -o f --mark write:2 >out 2>err
 is "exit status" 0 $?
 is "traps" 2 "$(grep -c '^trap' out)"
 query() {

@@ -74,7 +74,7 @@ caught() { # PID TRIGGER [ARM-OPTION...] -- CHECK-OPTION...
     while [ "$1" != -- ]; do options+=("$1") && shift; done
     shift
     [ -z "$known" ] || limit=15s
-    start_arm --source sample -p "$target" --on "$trigger" --after 400ms --timeout $limit -o "$name" "${options[@]}"
+    start_arm --source sample -p "$target" --on "$trigger" --timeout $limit -o "$name" "${options[@]}"
     touch go
     end_of "$arm" 120 arm
     armed=$(grep armed: arm.err)

@@ -1,5 +1,5 @@
-// quiet BUSY: BUSY + 1 threads. One is quiet: it calls tick() and tock() in turn, 1500 times in all, waits
-// idly for a second and then stalls: 40 ms in a read() of a pipe. All others, the first thread among them,
+// quiet BUSY [MS]: BUSY + 1 threads. One is quiet: it calls tick() and tock() in turn, 1500 times in all, waits
+// idly for a second and then stalls: MS (40) in a read() of a pipe. All others, the first thread among them,
 // call spin() by a pointer (so that each call takes room in a trace) all the time. Runs until SIGUSR1 has
 // begun this, the stall is over, and somebody ends it.
 #include <poll.h>
@@ -71,7 +71,7 @@ static long now_ms(void)
 
 int main(int argc, char **argv)
 {
-    long n = argc > 1 ? atol(argv[1]) : 7;
+    long n = argc > 1 ? atol(argv[1]) : 7, stall = argc > 2 ? atol(argv[2]) : 40;
     pthread_t t;
 
     signal(SIGUSR1, on_signal);
@@ -87,7 +87,7 @@ int main(int argc, char **argv)
         by_pointer(1);
         if (waiting == 1 && !since)
             since = now_ms();
-        if (since && waiting == 1 && now_ms() - since >= 40) {
+        if (since && waiting == 1 && now_ms() - since >= stall) {
             waiting = 2;
             if (write(pipe_fds[1], "", 1) != 1)
                 return 1;

@@ -1,0 +1,97 @@
+#!/bin/bash
+# --until-end: a stall that goes on when it fires is watched until it ends, and the snapshot then knows its end. The target waits for
+# one byte out of a pipe that this script has: so the stall ends when it is to.
+set -u
+. "$SOURCE/tests/cli/lib.sh"
+[ "$(id -u)" = 0 ] || { echo "skipped: BPF programs need root"; exit 77; }
+
+mkfifo pipe
+exec 8<>pipe
+
+# begin NAME OPTION...: arms at a reader that waits; its pid is $target, what is written x.*
+begin() {
+    name=$1
+    shift
+    echo "-- $name"
+    rm -f x.*
+    start head -c 1 pipe >read.out
+    target=$pid
+    wait_for 60 reads "$target" || fail "$name: the target does not read"
+    start_arm -v -p "$target" --on 'offcpu>30ms' -o x "$@"
+}
+
+reads() { grep -q '^0 ' "/proc/$1/syscall" 2>/dev/null; } # system call 0 is read
+awaits() { grep -q 'its end is awaited' arm.err; }
+copied() { grep -q 'what they hold was copied' arm.err; }
+now() { date +%s%N; }
+
+await() { # COMMAND: until the arm says so
+    wait_for 300 "$1" || fail "$name: the end is not awaited" arm.out arm.err
+}
+
+release() {
+    before=$(now)
+    printf x >&8
+}
+
+ended() { # DONE: arm ends well; the stall that fired has an end (1) or has not (0)
+    end_of "$arm" 300 "$name"
+    [ $status = 0 ] || fail "$name: arm ends with $status" arm.out arm.err
+    [ "$(sql x.1.db "SELECT count(*) FROM stalls s, meta m WHERE m.key = 'trigger_stall_id' AND s.id = m.value AND s.tid = $target
+        AND s.kind = 'offcpu' AND s.syscall = 'read' AND (s.end_ns IS NOT NULL) = $1")" = 1 ] ||
+        fail "$name: the end of the stall is $( ((1 - $1)) && echo "" || echo "not ")known" arm.out arm.err
+    [ "$(lines '^trap 1: ' arm.out)" = 1 ] || fail "$name: not one line about the trap" arm.out
+}
+
+# It ended when the byte was written, not before, and this shell wrote it.
+ended_by_us() {
+    local after end
+    after=$(now)
+    ended 1
+    end=$(sql x.1.db "SELECT s.end_ns + o.value + w.value FROM stalls s, meta m, meta o, meta w WHERE m.key = 'trigger_stall_id'
+        AND s.id = m.value AND o.key = 'origin_perf_ns' AND w.key = 'wall_offset_ns'")
+    after=$(now)
+    # The wall clock may be set by a millisecond or so between the two.
+    [ "$end" -ge $((before - 5000000)) ] && [ "$end" -le "$after" ] || fail "$name: told $end, written after $before and before $after"
+    [ "$(sql x.1.db "SELECT count(*) FROM stalls WHERE waker LIKE 'thread $$ %'")" = 1 ] || fail "$name: the waker is not told" arm.out
+    grep -q "^trap 1: .* in read, woken by thread $$ " arm.out || fail "$name: the line does not tell the end" arm.out
+    ! grep -q 'so far' arm.out || fail "$name: the line tells a part" arm.out
+}
+
+for source in sample step; do
+    begin "$source: the end is awaited" --source $source --until-end 1h
+    await awaits
+    release
+    ended_by_us
+done
+
+# The reader's own ring has room for ever: it does nothing.
+start sh -c 'while :; do :; done'
+busy=$pid
+begin "the source's rings are full before the end" --source sample --ring 16K --until-end 1h -p "$busy"
+await awaits
+await copied
+release
+ended_by_us
+kill "$busy"
+
+begin "0: it is not awaited" --source sample --until-end 0
+ended 0
+grep -q '^trap 1: .* so far in read' arm.out || fail "$name: the line does not say that it goes on" arm.out
+printf x >&8
+
+begin "the bound ends the waiting" --source sample --until-end 200ms
+ended 0
+awaits || fail "$name: it was not awaited" arm.err
+printf x >&8
+
+begin "Ctrl-C ends the waiting" --source sample --until-end 1h
+await awaits
+kill -INT "$arm"
+ended 0
+printf x >&8
+
+begin "the target's end is the stall's" --source sample --until-end 1h
+await awaits
+kill -KILL "$target"
+ended 1
