@@ -75,6 +75,12 @@ int sb_switch(struct sb_context *c, struct dec_thread *thread, uint64_t time, in
 /* The last record was read: closes what is open at `last`. */
 int sb_end_switches(struct sb_context *c);
 
+/* ---- sideband_measured.c: 0 or -1 (no memory) ---- */
+
+/* Adds the waits of threads that triggers measured and the switches do not tell; in them the threads have no
+ * CPU. *changed: there were some. */
+int sb_add_measured_waits(struct sb_context *c, bool *changed);
+
 /* ---- sideband_rings.c: 0, or a negative st_code ---- */
 int sb_auxtrace(struct sb_context *c, const struct pd_record *record, struct st_error *err);
 

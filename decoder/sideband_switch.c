@@ -94,11 +94,30 @@ static void sort_turns(struct dec_cpu *cpu)
     }
 }
 
+/* After the threads' slices were changed. */
+static int make_turns_again(struct sb_context *c)
+{
+    for (size_t i = 0; i < c->sb->cpus.n; i++)
+        c->sb->cpus.at[i].turns.n = 0;
+    for (size_t i = 0; i < c->sb->threads.n; i++) {
+        struct dec_thread *t = c->sb->threads.at[i];
+
+        for (size_t k = 0; k < t->slices.n; k++)
+            if (add_turn(c, t, t->slices.at[k].start, t->slices.at[k].end, t->slices.at[k].cpu))
+                return -1;
+    }
+    return 0;
+}
+
 int sb_end_switches(struct sb_context *c)
 {
+    bool changed;
+
     for (size_t i = 0; i < c->sb->threads.n; i++)
         if (end_thread(c, c->sb->threads.at[i]))
             return -1;
+    if (sb_add_measured_waits(c, &changed) || (changed && make_turns_again(c)))
+        return -1;
     for (size_t i = 0; i < c->sb->cpus.n; i++)
         sort_turns(&c->sb->cpus.at[i]);
     return 0;

@@ -1,7 +1,7 @@
-// quiet BUSY [MS]: BUSY + 1 threads. One is quiet: it calls tick() and tock() in turn, 1500 times in all, waits
-// idly for a second and then stalls: MS (40) in a read() of a pipe. All others, the first thread among them,
-// call spin() by a pointer (so that each call takes room in a trace) all the time. Runs until SIGUSR1 has
-// begun this, the stall is over, and somebody ends it.
+// quiet BUSY [MS]: BUSY + 1 threads. One is quiet: it calls tick() and tock() in turn, 1500 times in all,
+// waits idly for a second and then stalls: MS (40) in a read() of a pipe. All others, the first thread among
+// them, call spin() by a pointer (so that each call takes room in a trace) all the time. Runs until SIGUSR1
+// has begun this, the stall is over, and somebody ends it.
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>

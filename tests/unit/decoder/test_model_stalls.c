@@ -317,6 +317,66 @@ static void where_the_waker_was_is_a_stack_of_its_own(void **state)
         "0|4198400\n1|4202496\n");
 }
 
+/* Where the target is stepped no switch tells that a thread lost its CPU outside a system call. */
+static void a_wait_that_no_switch_tells_is_off_the_cpu(void **state)
+{
+    struct st_stall_record ongoing = stall(), r = stall();
+
+    (void)state;
+    recording_at(1200000, 10, 11, 1);
+    recording_comm(10, 11, "forwarder", false);
+    recording_switch(false, false);
+    ongoing.flags |= ST_STALL_ONGOING;
+    ongoing.state = r.state = 0;
+    ongoing.end_ktime = 0;
+    ongoing.now_ktime = 20500000;
+    r.flags = ST_STALL_COMPLETION;
+    recording_at(21500000, 0, 0, 1);
+    recording_stall(&ongoing);
+    recording_at(41600000, 0, 0, 1);
+    recording_stall(&r);
+    r.seq++;
+    r.kind = ST_STALL_BUSY; /* in which it may have run */
+    r.start_ktime = 42000000;
+    r.end_ktime = 43000000;
+    recording_stall(&r);
+    recording_at(51200000, 10, 11, 1);
+    recording_switch(true, false);
+    recording_at(61200000, 10, 11, 1);
+    recording_switch(false, false);
+    world_load(0);
+    world_store();
+    assert_string_equal(world_query("SELECT start_ns, end_ns, preempted FROM offcpu ORDER BY start_ns"),
+                        "300000|40300000|1\n50000000|60000000|0\n");
+    assert_string_equal(world_query("SELECT start_ns, end_ns, cpu FROM slice ORDER BY start_ns"),
+                        "0|300000|1\n40300000|50000000|1\n");
+}
+
+/* Where one does, its times stand. */
+static void a_wait_that_a_switch_tells_is_told_once(void **state)
+{
+    struct st_stall_record r = stall();
+
+    (void)state;
+    recording_at(1200000, 10, 11, 1);
+    recording_comm(10, 11, "forwarder", false);
+    recording_switch(false, false);
+    recording_at(1510000, 10, 11, 1);
+    recording_switch(true, false);
+    recording_at(41490000, 10, 11, 1);
+    recording_switch(false, false);
+    recording_at(41600000, 0, 0, 1);
+    recording_stall(&r);
+    recording_at(51200000, 10, 11, 1);
+    recording_switch(true, false);
+    world_load(0);
+    world_store();
+    assert_string_equal(world_query("SELECT start_ns, end_ns, preempted FROM offcpu ORDER BY start_ns"),
+                        "310000|40290000|0\n");
+    assert_string_equal(world_query("SELECT start_ns, end_ns, cpu FROM slice ORDER BY start_ns"),
+                        "0|310000|1\n40290000|50000000|1\n");
+}
+
 static void an_ongoing_stall_has_no_end(void **state)
 {
     struct st_stall_record r = stall();
@@ -467,6 +527,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_32_bit_system_call_has_its_own_name, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(a_stall_tells_its_story, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(where_the_waker_was_is_a_stack_of_its_own, world_set_up,
+                                        world_tear_down),
+        cmocka_unit_test_setup_teardown(a_wait_that_no_switch_tells_is_off_the_cpu, world_set_up,
+                                        world_tear_down),
+        cmocka_unit_test_setup_teardown(a_wait_that_a_switch_tells_is_told_once, world_set_up,
                                         world_tear_down),
         cmocka_unit_test_setup_teardown(an_ongoing_stall_has_no_end, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(a_completion_completes_its_row, world_set_up, world_tear_down),
