@@ -288,9 +288,16 @@ static void next_chain(const struct builder *b, struct place *p)
     p->turn = turn_of(b, ++p->on);
 }
 
+/* How many frames a chain has in common with on-CPU chain `on`; of one that there is not, none. */
+static size_t shared_with(const struct builder *b, const struct dec_chain *c, size_t on)
+{
+    return on < b->on.n ? shared(b, c, &b->in->chains[b->on.at[on]]) : 0;
+}
+
 /* How many frames of on-CPU chain `on` hold in the stretch between two switches that begins at `time`. Those
  * that a switch between the stretch and the sample showed gone are left out, if that switch says more of this
- * chain than of its neighbour; else nobody knows, and all stand for what the thread did. */
+ * chain than of its neighbour (the first and the last have none on one side); else nobody knows, and all
+ * stand for what the thread did. */
 static uint32_t frames_at(const struct builder *b, size_t on, uint64_t time)
 {
     const struct dec_chain *x = &b->in->chains[b->on.at[on]];
@@ -298,13 +305,13 @@ static uint32_t frames_at(const struct builder *b, size_t on, uint64_t time)
     bool behind = x->time < time;
     const struct dec_chain *c;
 
-    if (behind ? !i || on + 1 >= b->on.n : i >= b->off.n || !on)
+    if (behind ? !i : i >= b->off.n)
         return x->n;
     c = &b->in->chains[b->off.at[behind ? i - 1 : i]];
     if (behind ? c->time < x->time : c->time > x->time)
         return x->n;
     likes = shared(b, c, x);
-    other = shared(b, c, &b->in->chains[b->on.at[behind ? on + 1 : on - 1]]);
+    other = shared_with(b, c, behind ? on + 1 : on - 1);
     return likes > other ? (uint32_t)likes : x->n;
 }
 
@@ -541,6 +548,7 @@ static int run(struct builder *b)
     if (p.interval && b->in->offcpu[p.interval - 1].end > s->start)
         p.interval--; /* it was off its CPU as the segment began */
     first = b->in->chains[b->on.at[0]];
+    first.n = frames_at(b, 0, s->start);
     if (first.off && first.n > first.outer)
         first.n = first.outer;
     cut_to_call(b, s->start, &first);

@@ -111,6 +111,40 @@ static void lasts(const struct script *s, char function, size_t n, uint64_t from
     assert_int_equal(c->start + c->duration, to);
 }
 
+/* Before the first sample and behind the last the thread was met at a switch only: what that shows gone, or
+ * not there yet, is no call of then. */
+static void nothing_is_made_up_before_the_first_sample(void **state)
+{
+    struct script s = {0};
+
+    (void)state;
+    off(&s, 100, 500, "mrR");
+    at(&s, 600, "mad", false);
+    at(&s, 700, "mad", false);
+    make(&s, 50, 800, true);
+    assert_int_equal(count(&s, 'a'), 1);
+    assert_int_equal(count(&s, 'd'), 1);
+    lasts(&s, 'a', 0, 500, 800);
+    lasts(&s, 'm', 0, 50, 800);
+    end(&s);
+}
+
+static void nothing_is_made_up_behind_the_last_sample(void **state)
+{
+    struct script s = {0};
+
+    (void)state;
+    at(&s, 100, "mad", false);
+    at(&s, 200, "mad", false);
+    off(&s, 300, 700, "mrR");
+    make(&s, 100, 900, false);
+    assert_int_equal(count(&s, 'a'), 1);
+    assert_int_equal(count(&s, 'd'), 1);
+    assert_in_range(call(&s, 'a', 0)->start + call(&s, 'a', 0)->duration, 200, 300);
+    lasts(&s, 'm', 0, 100, 900);
+    end(&s);
+}
+
 static void what_stays_is_one_call(void **state)
 {
     struct script s = {0};
@@ -512,6 +546,8 @@ static void random_scripts_add_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_made_up_before_the_first_sample),
+        cmocka_unit_test(nothing_is_made_up_behind_the_last_sample),
         cmocka_unit_test(what_stays_is_one_call),
         cmocka_unit_test(another_call_site_is_another_call),
         cmocka_unit_test(recursion_is_marked),
