@@ -49,15 +49,22 @@ static void durations_are_read(void **state)
 
 static void sizes_are_read(void **state)
 {
+    static const struct {
+        const char *text;
+
+        uint64_t bytes;
+    } good[] = {
+        {"0", 0},          {"4096", 4096},     {"17B", 17},          {"3K", 3072},
+        {"3k", 3072},      {"64KiB", 65536},   {"4M", 4194304},      {"4MiB", 4194304},
+        {"1.5M", 1572864}, {"2G", 2147483648}, {"5GiB", 5368709120},
+    };
     uint64_t n;
 
     (void)state;
-    assert_int_equal(st_parse_size("4M", &n, NULL), 0);
-    assert_int_equal(n, 4 << 20);
-    assert_int_equal(st_parse_size("64KiB", &n, NULL), 0);
-    assert_int_equal(n, 65536);
-    assert_int_equal(st_parse_size("4096", &n, NULL), 0);
-    assert_int_equal(n, 4096);
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        assert_int_equal(st_parse_size(good[i].text, &n, NULL), 0);
+        assert_int_equal(n, good[i].bytes);
+    }
     assert_int_equal(st_parse_size("4X", &n, NULL), ST_EUSAGE);
     assert_int_equal(st_parse_size("-1", &n, NULL), ST_EUSAGE);
 }

@@ -29,6 +29,29 @@ static void system_call_is_a_pseudo_frame(void **state)
     assert_int_equal(off[0].call, 3);
 }
 
+/* A thread that has no CPU when the recording ends is where it was until then. One that had a CPU again is
+ * not told of beyond its last branch: what it did there is not known. */
+static void who_is_off_its_cpu_at_the_end_stays(void **state)
+{
+    static const char script[] = "0 enable - main\n"
+                                 "10 call main+16 a\n"
+                                 "20 call a+8 read";
+    static const char whole[] = "main 0+100 self 10 no-call no-return\n"
+                                "  a 10+90 self 10 no-return\n"
+                                "    read 20+80 self 10 no-return\n";
+    static const char known[] = "main 0+20 self 10 no-call no-return\n"
+                                "  a 10+10 self 10 no-return\n"
+                                "    read 20+0 self 0 no-return\n";
+
+    (void)state;
+    for (uint64_t end = 99; end <= 101; end++) {
+        struct dec_offcpu off = {30, end, 0, 0};
+        struct script_options options = {.offcpu = &off, .noffcpu = 1, .end = 100};
+
+        assert_string_equal(script_run(script, &options), end < 100 ? known : whole);
+    }
+}
+
 static void interrupt_goes_on_at_the_same_place(void **state)
 {
     (void)state;
@@ -378,6 +401,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(system_call_is_a_pseudo_frame),
+        cmocka_unit_test(who_is_off_its_cpu_at_the_end_stays),
         cmocka_unit_test(interrupt_goes_on_at_the_same_place),
         cmocka_unit_test(signal_interrupts_a_system_call),
         cmocka_unit_test(nested_signals),
