@@ -343,11 +343,25 @@ static bool overwritten(const struct dec_sideband *sb, const struct dec_thread *
     return false;
 }
 
-/* Since when it is sampled: what is before its first sample is less than a period, or it waited. */
+/* Whether the rings of CPUs, or one of its own, were there as it was born: a ring of its own comes a moment
+ * later, when the recorder has heard of the thread. */
+static bool had_ring(const struct dec_sideband *sb, const struct dec_thread *thread)
+{
+    for (size_t i = 0; i < sb->sample_rings.n; i++) {
+        const struct dec_sample_ring *ring = &sb->sample_rings.at[i];
+
+        if (ring->since <= thread->start && (ring->cpu >= 0 || ring->tid == thread->tid))
+            return true;
+    }
+    return false;
+}
+
+/* Whether it was sampled from its first instruction on: what is before its first sample is less than a
+ * period, or it waited. */
 static bool from_birth(const struct dec_sideband *sb, const struct dec_thread *thread)
 {
     return thread->start && thread->start <= thread->first_in && !overwritten(sb, thread) &&
-           sb->sample_rings.n && sb->sample_rings.at[0].since <= thread->start;
+           had_ring(sb, thread);
 }
 
 static int build(struct work *w)

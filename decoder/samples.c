@@ -548,7 +548,7 @@ static int run(struct builder *b)
     if (p.interval && b->in->offcpu[p.interval - 1].end > s->start)
         p.interval--; /* it was off its CPU as the segment began */
     first = b->in->chains[b->on.at[0]];
-    first.n = frames_at(b, 0, s->start);
+    first.n = frames_at(b, 0, s->start ? s->start - 1 : 0); /* a switch may be what it begins with */
     if (first.off && first.n > first.outer)
         first.n = first.outer;
     cut_to_call(b, s->start, &first);

@@ -316,11 +316,11 @@ static void a_full_ring_hides_the_past(void **state)
 
 /* A thread that was born while samples were taken is there from its birth on, and nothing of it is missing;
  * not so where older samples were overwritten. */
-static void who_was_born_meanwhile_is_whole(bool overwritten, const char *start, const char *missing)
+static void born_meanwhile(const char *ring, const char *start, const char *missing)
 {
-    char meta[128];
-    int n = snprintf(meta, sizeof(meta), "ring.0=tid=11 cpu=-1 since=500000 offset=%d size=100 truncated=0",
-                     overwritten ? 4096 : 0);
+    char meta[256];
+    int n = snprintf(meta, sizeof(meta), "ring.0=tid=10 cpu=-1 since=500000 offset=0 size=100%cring.1=%s", 0,
+                     ring);
 
     recording_meta(meta, (size_t)n + 1);
     recording_at(3 * MS / 2, 10, 10, 0);
@@ -341,13 +341,20 @@ static void who_was_born_meanwhile_is_whole(bool overwritten, const char *start,
 static void a_newborn_thread_is_whole(void **state)
 {
     (void)state;
-    who_was_born_meanwhile_is_whole(false, "500\n", "");
+    born_meanwhile("tid=11 cpu=-1 since=500000 offset=0 size=100", "500\n", "");
 }
 
 static void a_newborn_thread_whose_samples_were_overwritten(void **state)
 {
     (void)state;
-    who_was_born_meanwhile_is_whole(true, "1000\n", "overwritten\n");
+    born_meanwhile("tid=11 cpu=-1 since=500000 offset=4096 size=100", "1000\n", "overwritten\n");
+}
+
+/* The recorder heard of the thread a moment after its birth, and gave it a ring then. */
+static void a_newborn_thread_whose_ring_came_late(void **state)
+{
+    (void)state;
+    born_meanwhile("tid=11 cpu=-1 since=1700000 offset=0 size=100", "1000\n", "not attached\n");
 }
 
 static void a_cpu_that_went_is_a_gap(void **state)
@@ -432,6 +439,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_full_ring_hides_the_past, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_newborn_thread_is_whole, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_newborn_thread_whose_samples_were_overwritten, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_newborn_thread_whose_ring_came_late, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_cpu_that_went_is_a_gap, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_stack_of_branches_is_a_chain, set_up, tear_down),
         cmocka_unit_test_setup_teardown(foreign_chains_do_no_harm, set_up, tear_down),

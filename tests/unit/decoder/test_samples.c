@@ -129,6 +129,21 @@ static void nothing_is_made_up_before_the_first_sample(void **state)
     end(&s);
 }
 
+/* The same where the recording begins with the switch. */
+static void nothing_is_made_up_at_a_switch(void **state)
+{
+    struct script s = {0};
+
+    (void)state;
+    off(&s, 100, 500, "mrR");
+    at(&s, 600, "mad", false);
+    make(&s, 99, 800, false);
+    assert_int_equal(count(&s, 'a'), 1);
+    assert_int_equal(count(&s, 'd'), 1);
+    lasts(&s, 'a', 0, 500, 800);
+    end(&s);
+}
+
 static void nothing_is_made_up_behind_the_last_sample(void **state)
 {
     struct script s = {0};
@@ -547,6 +562,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_made_up_before_the_first_sample),
+        cmocka_unit_test(nothing_is_made_up_at_a_switch),
         cmocka_unit_test(nothing_is_made_up_behind_the_last_sample),
         cmocka_unit_test(what_stays_is_one_call),
         cmocka_unit_test(another_call_site_is_another_call),
