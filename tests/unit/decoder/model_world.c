@@ -16,7 +16,6 @@ static struct dec_images *images;
 struct dec_sideband *world_sb;
 struct dec_model *world_model;
 static struct dec_flow_counts counts;
-static char path[64];
 static sqlite3 *db;
 
 int world_set_up(void **state)
@@ -40,7 +39,6 @@ int world_tear_down(void **state)
     pd_reader_close(reader);
     reader = NULL;
     recording_remove();
-    unlink(path);
     return 0;
 }
 
@@ -90,10 +88,9 @@ void world_store(void)
     struct st_error err = {0};
     struct tdb_writer *w;
 
-    snprintf(path, sizeof(path), "/tmp/world_model-%d.db", getpid());
-    if (dec_model_end(world_model, &err) || tdb_writer_open(path, &w, &err) ||
+    if (dec_model_end(world_model, &err) || tdb_writer_open(recording_database(), &w, &err) ||
         dec_model_write(world_model, w, &from, &err) || tdb_writer_commit(w, true, &err) ||
-        tdb_open(path, &db, &err))
+        tdb_open(recording_database(), &db, &err))
         fail_msg("%s", err.text);
 }
 

@@ -1,6 +1,7 @@
 /* See recording.h. */
 #include "recording.h"
 
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,8 +12,8 @@
 
 #include <cmocka.h>
 
-static char folder[64];
-static char path[96];
+static char folder[PATH_MAX];
+static char path[PATH_MAX + 16], beside[PATH_MAX + 16];
 static struct pd_writer *writer;
 static struct {
     uint32_t pid, tid;
@@ -54,7 +55,7 @@ void recording_begin(void)
     stall.config = PERF_COUNT_SW_BPF_OUTPUT;
     stall.sample_type |= PERF_SAMPLE_RAW;
     meta.sample_type |= PERF_SAMPLE_RAW;
-    strcpy(folder, "/tmp/recording-XXXXXX");
+    snprintf(folder, sizeof(folder), "%s/recording-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof(path), "%s/r.data", folder);
     check(pd_writer_open(path, false, &writer, &err), &err);
@@ -86,9 +87,16 @@ void recording_end(void)
     check(pd_writer_commit(writer, &err), &err);
 }
 
+const char *recording_database(void)
+{
+    snprintf(beside, sizeof(beside), "%s/r.db", folder);
+    return beside;
+}
+
 void recording_remove(void)
 {
     unlink(path);
+    unlink(recording_database());
     rmdir(folder);
 }
 

@@ -15,10 +15,13 @@ void recording_begin(void);
 /* Ends it: it is there then. */
 void recording_end(void);
 
-/* Deletes it. */
+/* Deletes it, and recording_database(). */
 void recording_remove(void);
 
 const char *recording_path(void);
+
+/* Where its database may be written: beside it. */
+const char *recording_database(void);
 
 /* Who and when: goes behind every record that follows. */
 void recording_at(uint64_t time, uint32_t pid, uint32_t tid, uint32_t cpu);

@@ -13,7 +13,6 @@
 
 #include <cmocka.h>
 
-static char path[64];
 static sqlite3 *db;
 
 enum { MS = 1000 * 1000 };
@@ -44,7 +43,6 @@ static int tear_down(void **state)
     sqlite3_close(db);
     db = NULL;
     recording_remove();
-    unlink(path);
     return 0;
 }
 
@@ -74,14 +72,13 @@ static void store(void)
     struct tdb_writer *w;
 
     recording_end();
-    snprintf(path, sizeof(path), "/tmp/model-samples-%d.db", getpid());
     if (pd_reader_open(recording_path(), &reader, &err) || dec_images_new(NULL, &images, &err) ||
         dec_sideband_read(reader, images, &sb, &err) || dec_model_new(sb, NULL, &model, &err))
         fail_msg("%s", err.text);
     from.reader = reader;
-    if (dec_model_samples(model, &err) || dec_model_end(model, &err) || tdb_writer_open(path, &w, &err) ||
-        dec_model_write(model, w, &from, &err) || tdb_writer_commit(w, true, &err) ||
-        tdb_open(path, &db, &err))
+    if (dec_model_samples(model, &err) || dec_model_end(model, &err) ||
+        tdb_writer_open(recording_database(), &w, &err) || dec_model_write(model, w, &from, &err) ||
+        tdb_writer_commit(w, true, &err) || tdb_open(recording_database(), &db, &err))
         fail_msg("%s", err.text);
     dec_model_free(model);
     dec_sideband_free(sb);
