@@ -69,5 +69,24 @@ expect "a damaged trace" refused 1 "malformed" cut.db --to chrome -o kept.json
 expect "a failed export leaves the file that was there" grep -qx "what was there" kept.json
 expect "and nothing beside it" [ -z "$(ls -A | grep '^\.')" ]
 
+# Of the picture: a microsecond a column. Waits that begin in one column are one strip from the first's beginning to the last's end; one that
+# begins where another has just ended is its own.
+{ echo "PRAGMA user_version = 4;"; cat "$SOURCE/tracedb/schema.sql"; cat <<'SQLEND'; cat "$SOURCE/tracedb/indexes.sql"; } | sqlite3 waits.db
+PRAGMA application_id = 0x73746c74;
+INSERT INTO process (id, pid, name) VALUES (1, 1, 'p');
+INSERT INTO thread (id, process_id, tid, name) VALUES (1, 1, 1, 't');
+INSERT INTO module (id, name, path, kernel) VALUES (1, 'm', 'm', 0);
+INSERT INTO symbol VALUES (1, 1, 'main', 1, 1);
+INSERT INTO call (id, thread_id, symbol_id, parent_id, depth, start_ns, duration_ns, self_ns, flags) VALUES (1, 1, 1, NULL, 0, 0, 1600000, 1600000, 0);
+INSERT INTO offcpu (id, thread_id, start_ns, end_ns, preempted, call_id) VALUES (1, 1, 100000, 200000, 0, 1), (2, 1, 200500, 300000, 0, 1),
+    (3, 1, 400000, 400200, 0, 1), (4, 1, 400600, 450000, 0, 1);
+SQLEND
+"$STALLTRAP" export waits.db --to svg | sed -n 's/.*class="off" x="\([0-9.]*\)".*width="\([0-9.]*\)".*<title>\(.*\)<\/title>.*/\1+\2 \3/p' >strips
+expect "the strips of a picture's waits" diff - strips <<'END'
+100.00+100.00 waiting 100 us
+200.50+99.50 waiting 99.5 us
+400.00+50.00 off-CPU, several times in 50.0 us
+END
+
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ] && [ "$passed" -gt 50 ]

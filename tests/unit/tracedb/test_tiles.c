@@ -31,7 +31,8 @@ static struct tdb_span *add_calls(struct tdb_writer *w, int64_t thread, int n)
         uint64_t length = i % 10 ? (uint64_t)1 << (i * 7 % 13) : 0, inside = length / 2;
 
         c[0] = (struct tdb_span){at, length, length - inside, (uint32_t)i % 3, 0, 0, 0};
-        c[1] = (struct tdb_span){at, inside, inside, 3, 2 * (uint32_t)i + 1, 1, 4};
+        c[1] = (struct tdb_span){
+            at, inside, inside, 3, 2 * (uint32_t)i + 1, 1, TDB_CALL_TAIL | (i % 4 ? 0 : TDB_CALL_RECURSIVE)};
         at += length + (uint64_t)i % 5;
     }
     assert_int_equal(tdb_add_calls(w, thread, 0, pack(calls, NULL, (size_t)n * 2), &before, &err), 0);
@@ -110,6 +111,19 @@ static int64_t number(sqlite3 *db, const char *sql, int64_t a, int64_t b, int64_
     return n;
 }
 
+/* Where one function took more than half of the time of a dense block (a call takes 1 ns at least), it has
+ * its name. */
+static void named_for_the_most(const struct seen *s, const struct tdb_block *b)
+{
+    static const char sql[] =
+        "WITH f AS (SELECT symbol_id, sum(max(duration_ns, 1)) AS ns FROM call WHERE thread_id = 1 AND depth "
+        "= ?1 "
+        "AND start_ns >= ?2 AND start_ns < ?2 + ?3 AND duration_ns < ?3 GROUP BY 1) "
+        "SELECT count(*) FROM f WHERE 2 * ns > (SELECT sum(ns) FROM f) AND symbol_id <> ?4";
+
+    assert_int_equal(number(s->db, sql, s->depth, b->start, b->duration, b->symbol_id), 0);
+}
+
 static int look(void *ctx, const struct tdb_block *b)
 {
     struct seen *s = ctx;
@@ -121,6 +135,7 @@ static int look(void *ctx, const struct tdb_block *b)
     if (b->dense) {
         assert_int_equal(b->start, bucket << s->level);
         assert_int_equal(b->duration, (int64_t)1 << s->level);
+        named_for_the_most(s, b);
         s->busy += b->busy_ns;
         return 0;
     }
