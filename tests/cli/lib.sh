@@ -126,6 +126,33 @@ keep_unseen_cpus_awake() {
     done
 }
 
+# How late the machine itself is (tests/control): runs from here on.
+start_control() {
+    coproc CONTROL { exec "$BUILD/tests/control" 2>/dev/null; }
+    started+=("$CONTROL_PID")
+    read -r -t 60 _ <&"${CONTROL[0]}"
+}
+
+# By how many ns it was off since the last time, or the start.
+control_off() {
+    local off=0
+    echo >&"${CONTROL[1]}" && read -r -t 60 off <&"${CONTROL[0]}"
+    echo "$off"
+}
+
+# As fail, where a figure was compared whose tolerance is known; inconclusive where the machine was off by more than half of that since
+# control_off was asked last.
+fail_by_time() { # TOLERANCE_NS MESSAGE [FILE...]
+    local off tolerance=$1
+    off=$(control_off)
+    shift
+    if [ "$off" -gt $((tolerance / 2)) ]; then
+        echo "inconclusive: the machine itself was off by $off ns, the tolerance is $tolerance ns: $1"
+        exit 77
+    fi
+    fail "$@"
+}
+
 sql() { # DB SQL: one value, through our own query
     "$STALLTRAP" query "$1" "$2" --format csv | tail -n +2
 }

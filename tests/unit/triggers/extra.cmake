@@ -4,6 +4,7 @@ foreach(name offcpu idle learned hang many chain follow cgroup limits syscall ru
   foreach(source watch workload told spans observer)
     target_sources(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/unit/triggers/${source}.c)
   endforeach()
+  target_link_libraries(${target} PRIVATE st_test_control)
   set_tests_properties(${target} PROPERTIES RUN_SERIAL TRUE)
 endforeach()
 

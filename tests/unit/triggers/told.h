@@ -29,6 +29,11 @@ void told_assert_each_once(const struct workload *work, const struct watch *w, u
 void told_assert_each_once_in(const struct workload *work, const struct watch *w, uint32_t stalls,
                               int syscall);
 
+/* To be called before a figure that stall `s` noted is called wrong: ends the test as inconclusive where the
+ * machine was off by more than half of the tolerance while the stall went on (control.h). told_run() and
+ * spans_run() watch for it. */
+void told_excuse(const struct workload_stall *s, uint64_t tolerance_ns);
+
 /* How many fired in `syscall` (-1: any) of process `pid` (0: any). */
 size_t told_fired(const struct watch *w, pid_t pid, int syscall);
 
