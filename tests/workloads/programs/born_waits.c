@@ -1,6 +1,7 @@
-/* Threads that are born, wait, are woken and end, while the recorder may be stopped: to test that nothing of them
- * needs it in time. When a byte comes on stdin, four threads one after the other: each reads from a pipe, and is
- * written to once it sleeps in that. A line a thread, its number; then "done", and the end with stdin's. */
+/* Threads that are born, wait, are woken and end, while the recorder may be stopped: to test that nothing of
+ * them needs it in time. When a byte comes on stdin, four threads one after the other: each reads from a
+ * pipe, and is written to once it sleeps in that. A line a thread, its number; then "done", and the end with
+ * stdin's. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
