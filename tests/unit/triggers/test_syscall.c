@@ -35,13 +35,13 @@ static __attribute__((noinline)) void read_late(struct workload *w, int fd)
 
 static pid_t fork_writer(struct workload *w, size_t n)
 {
-    pid_t pid = fork();
+    pid_t reader = getpid(), pid = fork();
 
     assert_true(pid >= 0);
     if (pid)
         return pid;
     for (size_t i = 0; i < n; i++) {
-        while (w->shared->asked <= (int)i)
+        while (w->shared->asked <= (int)i || !workload_sleeps(reader))
             workload_sleep_ms(1);
         workload_sleep_ms(lengths[i]);
         if (write(ends[1], "0123456789abcdef", 16) != 16)
