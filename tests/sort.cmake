@@ -7,7 +7,7 @@
 # that are compared, a sleep that stands for a condition.
 set(ST_TIMING
   "^unit_triggers_(busy|cgroup|chain|follow|func|hang|idle|irq|limits|offcpu|runq|socket|syscall|truth)$"
-  "^unit_(recorder_(sideband|step_rings|step_threads|step_waits)|perfdata_record)$"
+  "^unit_(recorder_(step_fair|step_waits)|perfdata_record)$"
   "^cli_arm_(bpftrace|decode|every_stall|mark|questions|runtimes|survive|traps|watch)$"
   "^cli_(causes|decode_storm|forwarder_calls|idle_places|perf_files|sample|sample_servers|sample_truth|sample_waits|socat)$"
   "^cli_stalls[.]"

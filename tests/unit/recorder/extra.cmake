@@ -1,5 +1,5 @@
 # Tests that compare with libipt; the stepped ones take their time on a busy machine.
-foreach(name ptenc step step_leave step_rings step_signals step_threads step_waits)
+foreach(name ptenc step step_fair step_leave step_rings step_signals step_threads step_waits)
   if(TARGET unit_recorder_${name})
     target_link_libraries(unit_recorder_${name} PRIVATE ST::ipt)
     set_tests_properties(unit_recorder_${name} PROPERTIES TIMEOUT 400)

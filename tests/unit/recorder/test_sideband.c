@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,23 +20,43 @@
 
 #include <cmocka.h>
 
+static int64_t mono_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Returns how long the reading took: so far apart may its three times be. */
+static int64_t read_moment(struct rec_clock *clock, struct rec_moment *moment)
+{
+    int64_t begun = mono_now();
+
+    assert_int_equal(rec_clock_moment(clock, moment, NULL), 0);
+    return mono_now() - begun;
+}
+
 static void perf_time_goes_on(void **state)
 {
     struct rec_clock clock = {.fd = -1};
     struct rec_moment a, b;
+    int64_t apart;
     uint64_t now;
 
     (void)state;
     assert_int_equal(rec_clock_open(&clock, NULL), 0);
-    assert_int_equal(rec_clock_moment(&clock, &a, NULL), 0);
+    apart = read_moment(&clock, &a);
     assert_int_equal(rec_clock_now(&clock, &now, NULL), 0);
     assert_true(now >= a.perf);
     usleep(20000);
-    assert_int_equal(rec_clock_moment(&clock, &b, NULL), 0);
+    apart += read_moment(&clock, &b);
     assert_true(b.perf > now);
-    /* The same time went by in all three clocks, but for the scheduler's pleasure within a reading. */
-    assert_true(llabs((int64_t)(b.perf - a.perf) - (b.mono - a.mono)) < 2000000);
-    assert_true(llabs((b.wall - a.wall) - (b.mono - a.mono)) < 2000000);
+    /* The same time went by in all three clocks, but for what each reading took and for their rates, which
+     * the kernel corrects by less than a thousandth. */
+    apart += (b.mono - a.mono) / 1000;
+    assert_true(llabs((int64_t)(b.perf - a.perf) - (b.mono - a.mono)) <= apart);
+    assert_true(llabs((b.wall - a.wall) - (b.mono - a.mono)) <= apart);
     rec_clock_close(&clock);
     rec_clock_close(&clock);
 }
@@ -176,14 +197,6 @@ static void read_recording(struct recording *r)
     assert_int_equal(rec_store_sorted(r->store, &r->list, &r->n, NULL), 0);
 }
 
-static void close_recording(struct recording *r)
-{
-    free(r->list);
-    rec_sideband_close(r->sideband, -1);
-    rec_clock_close(&r->clock);
-    rec_store_close(r->store);
-}
-
 static size_t count_type(const struct recording *r, uint32_t type)
 {
     size_t found = 0;
@@ -191,6 +204,27 @@ static size_t count_type(const struct recording *r, uint32_t type)
     for (size_t i = 0; i < r->n; i++)
         found += r->list[i].record->type == type;
     return found;
+}
+
+/* Reads until there are `n` records of the type: who joins a thread goes on before the kernel tells of its
+ * end. A minute is the end of what hangs. */
+static void read_until(struct recording *r, uint32_t type, size_t n)
+{
+    for (int i = 0; i < 6000; i++) {
+        read_recording(r);
+        if (count_type(r, type) >= n)
+            return;
+        usleep(10000);
+    }
+    fail_msg("%zu records of type %u, not %zu", count_type(r, type), type, n);
+}
+
+static void close_recording(struct recording *r)
+{
+    free(r->list);
+    rec_sideband_close(r->sideband, -1);
+    rec_clock_close(&r->clock);
+    rec_store_close(r->store);
 }
 
 static bool has_comm(const struct recording *r, const char *name, bool exec)
@@ -236,7 +270,7 @@ static void what_is_there_and_what_happens_is_told(void **state)
     ask(&c, 't');
     ask(&c, 'm');
     ask(&c, 'f');
-    read_recording(&r);
+    read_until(&r, PERF_RECORD_EXIT, 2);
     assert_true(has_comm(&r, "new thread", false));
     assert_true(has_map(&r, c.pid, "//anon", 12288, false));
     assert_true(has_comm(&r, "true", true));
@@ -245,7 +279,7 @@ static void what_is_there_and_what_happens_is_told(void **state)
     assert_int_equal(count_type(&r, PERF_RECORD_FORK), 3);
     assert_int_equal(count_type(&r, PERF_RECORD_EXIT), 2);
     end_child(&c);
-    read_recording(&r);
+    read_until(&r, PERF_RECORD_EXIT, 3);
     assert_int_equal(count_type(&r, PERF_RECORD_EXIT), 3);
     assert_int_equal(count_type(&r, PERF_RECORD_LOST), 0);
     close_recording(&r);
@@ -253,19 +287,21 @@ static void what_is_there_and_what_happens_is_told(void **state)
 
 static void records_carry_time_thread_and_event(void **state)
 {
+    struct rec_clock clock = {.fd = -1};
     struct recording r;
     struct child c;
     uint64_t before, after;
 
     (void)state;
     start_child(&c);
+    assert_int_equal(rec_clock_open(&clock, NULL), 0);
+    assert_int_equal(rec_clock_now(&clock, &before, NULL), 0);
+    rec_clock_close(&clock);
     open_recording(&r, &c.pid, true);
-    assert_int_equal(rec_clock_now(&r.clock, &before, NULL), 0);
     ask(&c, 'm');
     ask(&c, ' ');
+    read_until(&r, PERF_RECORD_SWITCH, 2);
     assert_int_equal(rec_clock_now(&r.clock, &after, NULL), 0);
-    read_recording(&r);
-    assert_true(count_type(&r, PERF_RECORD_SWITCH) >= 2);
     for (size_t i = 0; i < r.n; i++) {
         const struct perf_event_header *h = r.list[i].record;
         const struct rec_trailer *t = (const struct rec_trailer *)((const char *)h + h->size) - 1;
@@ -279,8 +315,8 @@ static void records_carry_time_thread_and_event(void **state)
         assert_true(known);
         assert_int_equal(t->pid, c.pid);
         assert_true(r.list[i].time == t->time && t->time <= after);
-        if (h->type == PERF_RECORD_SWITCH && t->time < before)
-            assert_true(t->time > before - 1000000000);
+        if (h->type == PERF_RECORD_SWITCH)
+            assert_true(t->time >= before);
     }
     end_child(&c);
     close_recording(&r);
@@ -296,14 +332,31 @@ static void threads_that_are_born_all_the_time(void **state)
     (void)state;
     start_child(&c);
     open_recording(&r, &c.pid, false);
-    for (int i = 0; i < THREADS; i++)
+    for (int i = 0; i < THREADS; i++) {
         ask(&c, 't');
-    read_recording(&r);
+        if (i % 50 == 49) /* 64 KiB hold that many, on whichever CPU */
+            read_recording(&r);
+    }
+    read_until(&r, PERF_RECORD_EXIT, THREADS);
     assert_int_equal(count_type(&r, PERF_RECORD_FORK), 1 + THREADS);
     assert_int_equal(count_type(&r, PERF_RECORD_EXIT), THREADS);
     assert_int_equal(count_type(&r, PERF_RECORD_LOST), 0);
     end_child(&c);
     close_recording(&r);
+}
+
+/* So that all of its records are in one ring. */
+static void stay_on_one_cpu(pid_t pid)
+{
+    cpu_set_t mine, one;
+    int cpu = 0;
+
+    assert_int_equal(sched_getaffinity(0, sizeof(mine), &mine), 0);
+    while (!CPU_ISSET(cpu, &mine))
+        cpu++;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    assert_int_equal(sched_setaffinity(pid, sizeof(one), &one), 0);
 }
 
 static void ringing_wakes_the_loop(void **state)
@@ -317,6 +370,7 @@ static void ringing_wakes_the_loop(void **state)
     (void)state;
     (void)timer;
     start_child(&c);
+    stay_on_one_cpu(c.pid);
     open_recording(&r, &c.pid, false);
     assert_int_equal(rec_sideband_watch(r.sideband, loop, &err), 0);
     /* 64 KiB of records a CPU: half of them must have been asked for, without one poll of ours in between. */
@@ -400,8 +454,11 @@ static void the_whole_machine(void **state)
         assert_non_null(strstr(err.text, "CAP_PERFMON"));
         assert_true(geteuid() != 0);
     } else {
-        ask(&c, 't');
-        read_recording(&r);
+        /* The machine's other threads fill the rings too. */
+        for (int i = 0; i < 6000 && !has_comm(&r, "new thread", false); i++) {
+            ask(&c, 't');
+            read_recording(&r);
+        }
         assert_true(has_comm(&r, "the target", false));
         assert_true(has_comm(&r, "new thread", false));
         assert_true(has_map(&r, c.pid, "libc", 0, true));

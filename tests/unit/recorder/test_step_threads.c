@@ -8,66 +8,6 @@
 
 #include <cmocka.h>
 
-/* ------------------------------------------------------------------ */
-/* Fairness                                                            */
-
-static _Atomic uint64_t *spun;
-
-static void *spin(void *arg)
-{
-    for (;;)
-        spun[(long)arg]++;
-    return arg;
-}
-
-static int spinning_threads(void)
-{
-    pthread_t t;
-
-    for (long i = 0; i < 4; i++)
-        if (pthread_create(&t, NULL, spin, (void *)i))
-            return 1;
-    return pause();
-}
-
-static uint64_t least_spun(void)
-{
-    uint64_t least = UINT64_MAX;
-
-    for (int i = 0; i < 4; i++)
-        least = spun[i] < least ? spun[i] : least;
-    return least;
-}
-
-/* Threads that never wait go on side by side: none starves. */
-static void test_is_fair(void **state)
-{
-    struct harness x;
-    uint64_t most = 0;
-    pid_t pid;
-
-    (void)state;
-    spun = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    assert_true(spun != MAP_FAILED);
-    harness_fork(&x, NULL, spinning_threads);
-    pid = x.child;
-    harness_let_go(&x);
-    assert_true(UNTIL(least_spun() > 0));
-    harness_arm_pid(&x, &pid);
-    for (int i = 0; i < 4; i++)
-        spun[i] = 0;
-    assert_true(UNTIL(least_spun() > 300));
-    for (int i = 0; i < 4; i++)
-        most = spun[i] > most ? spun[i] : most;
-    kill(pid, SIGKILL);
-    harness_wait(&x);
-    harness_close(&x);
-    assert_true(most < 300 * 6);
-}
-
-/* ------------------------------------------------------------------ */
-/* Coming and going                                                    */
-
 enum {
 #ifdef ST_SANITIZED /* whose own 75,000 instructions for a thread take long to step */
     GENERATIONS = 1,
@@ -160,7 +100,6 @@ static void test_many_children(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_is_fair),
         cmocka_unit_test(test_many_threads),
         cmocka_unit_test(test_many_children),
     };
