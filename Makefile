@@ -7,7 +7,7 @@ CC ?= cc
 CTEST_ARGS ?=
 SECONDS ?= $(or $(SECONDS_EACH),60)
 
-.PHONY: all deps tests test test-all check timing-test net-test ptvm-test ptvm-long field-test fresh-test hostile mutate soak test-deps more-deps demo-deps sanitize demo bench fuzz install format clean
+.PHONY: all deps tests test test-all check timing-test net-test ptvm-test ptvm-long field-test fresh-test hostile mutate mutate-gate soak test-deps more-deps demo-deps sanitize demo bench fuzz install format clean
 
 all: $(BUILD)/build.ninja
 	cmake --build $(BUILD) -j $(JOBS)
@@ -77,6 +77,10 @@ hostile: tests
 # Whether the tests find faults: one line at a time is changed in a copy of the tree. ONLY=TEXT chooses among tests/mutate/faults.txt.
 mutate: more-deps tests
 	python3 tests/mutate/run.py --build $(BUILD) --only "$(ONLY)"
+
+# Whether the gate alone finds those that are marked for it, two a room, every one.
+mutate-gate: test-deps tests
+	python3 tests/mutate/run.py --build $(BUILD) --only "$(ONLY)" --gate
 
 # Whether arm grows: an hour of traps with each source.
 soak: tests

@@ -2,14 +2,16 @@
 """Whether the tests find faults: puts each fault of faults.txt into a copy of the tree, builds what the room's tests need, and runs them
 until one fails.
 
-usage: run.py [--build BUILD] [--only TEXT] [--check]
+usage: run.py [--build BUILD] [--only TEXT] [--gate] [--check]
 
   --build  where the copy goes (build/mutate) and how the tree is configured
   --only   the faults whose file or text has TEXT in it
-  --check  looks only whether each fault can be put into the tree as it is
+  --gate   the faults marked `gate`, and the tests of the gate alone: those of the room first, and then all
+  --check  looks only whether each fault can be put into the tree as it is, and whether each room has two for the gate
 
-A fault is found when a test that passes without it fails with it, twice in a row. Exit: 0 at least nine of ten were found and each
-of the others has its reason in the list, 1 they were not, 2 the list or the tree is not fit for it.
+A fault is found when a test that passes without it fails with it, twice in a row; one that is skipped has not failed. Exit: 0 at least
+nine of ten were found (of the gate's, every one) and each of the others has its reason in the list, 1 they were not, 2 the list or the
+tree is not fit for it.
 """
 import argparse
 import os
@@ -24,7 +26,12 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 FOUND_LEAST = 0.9
 LIMIT = 900  # seconds for the tests of a fault: what hangs is found
-FAILED = re.compile(r"Test\s+#\d+: (\S+) [. ]*\*\*\*")
+GATE_EACH = 2  # faults for the gate, at least, of a room
+# One that was skipped, or disabled, has not failed: ctest marks all of these with asterisks.
+FAILED = re.compile(r"Test\s+#\d+: (\S+) [. ]*\*\*\*(?!Skipped|Not Run \(Disabled\))")
+
+
+HANG = "(they hang)"
 
 
 class Fault:
@@ -36,6 +43,7 @@ class Fault:
         self.old = next((x[1:] for x in lines if x.startswith("-")), None)
         self.new = next((x[1:] for x in lines if x.startswith("+")), None)
         self.missed = next((x[8:] for x in lines if x.startswith("missed: ")), None)
+        self.gate = "gate" in lines
 
     def wrong(self, tree):
         """Why it cannot be put into the tree; None: it can."""
@@ -63,6 +71,11 @@ def read_list():
     return faults, tests
 
 
+def only(names):
+    """The regular expression of these tests."""
+    return "^(" + "|".join(map(re.escape, names)) + ")$"
+
+
 def stop(text):
     print(f"run.py: {text}", file=sys.stderr)
     sys.exit(2)
@@ -70,6 +83,7 @@ def stop(text):
 
 def check(faults, tests):
     bad = [f"{f.file}: {f.what}: {why}" for f in faults if (why := f.wrong(ROOT) or (None if f.room in tests else "no tests for its room"))]
+    bad += [f"{room}: fewer than {GATE_EACH} faults for the gate" for room in tests if sum(f.gate for f in faults if f.room == room) < GATE_EACH]
     if bad:
         stop("faults.txt does not fit the tree:\n  " + "\n  ".join(bad))
 
@@ -88,7 +102,8 @@ def run(command, limit=None):
 class Copy:
     """The tree that the faults are put into."""
 
-    def __init__(self, build):
+    def __init__(self, build, choice):
+        self.choice = choice  # ctest's arguments: the tests that may be asked at all
         self.tree, self.build = os.path.join(build, "tree"), os.path.join(build, "out")
         listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
         shutil.rmtree(self.tree, ignore_errors=True)
@@ -117,40 +132,55 @@ class Copy:
 
     def fails(self, regex, without=(), more=()):
         """The tests that fail; [None]: they take too long."""
-        command = ["ctest", "--test-dir", self.build, "-j", str(os.cpu_count()), "--timeout", "120", "-R", regex, *more]
-        if without:
-            command += ["-E", "^(" + "|".join(map(re.escape, without)) + ")$"]
+        command = ["ctest", "--test-dir", self.build, "-j", str(os.cpu_count()), "--timeout", "120", "-R", regex, *self.choice, *more]
+        # The sanitized build of the copy is not made.
+        command += ["-E", "^sanitized[.]" + "".join(f"|^{re.escape(name)}$" for name in without)]
         status, out = run(command, LIMIT)
         return [None] if status is None else FAILED.findall(out)
 
 
-def try_fault(copy, fault, regex, without):
-    """The name of the test that finds it, or None."""
+def first_failing(copy, regex, without):
+    """The first test that fails twice in a row, or None."""
+    without = list(without)
+    while suspects := copy.fails(regex, without, ["--stop-on-failure"]):
+        if suspects[0] is None:
+            return HANG
+        if again := copy.fails(only(suspects)):
+            return again[0] or suspects[0]
+        without += suspects
+    return None
+
+
+def find_with(copy, fault, regexes, without):
+    """The same, with the fault in the tree. The tests are asked in the order of their regular expressions."""
     copy.put(fault.file, fault.old, fault.new)
     try:
         status, out = copy.compile()
         if status:
             stop(f"{fault.file}: {fault.what}: it does not compile:\n{out[-2000:]}")
-        suspects = copy.fails(regex, without, ["--stop-on-failure"])
-        while suspects:
-            if suspects[0] is None:
-                return "(they hang)"
-            if again := copy.fails("^(" + "|".join(map(re.escape, suspects)) + ")$"):
-                return again[0] or "(it hangs)"
-            without = [*without, *suspects]
-            suspects = copy.fails(regex, without, ["--stop-on-failure"])
-        return None
+        return next((test for regex in regexes if (test := first_failing(copy, regex, without))), None)
     finally:
         copy.put(fault.file, fault.new, fault.old)
 
 
-def verdict(found, missed):
+def try_fault(copy, fault, regexes, without):
+    """The name of the test that finds it, or None. What fails without the fault is told, and added to `without`."""
+    while test := find_with(copy, fault, regexes, without):
+        copy.compile()
+        if test == HANG or not copy.fails(only([test])):
+            return test
+        print(f"left out, since it fails without a fault: {test}", flush=True)
+        without.append(test)
+    return None
+
+
+def verdict(found, missed, least):
     print(f"\n{len(found)} of {len(found) + len(missed)} faults are found")
     for fault in missed:
         print(f"missed: {fault.file}: {fault.what}: {fault.missed or 'no reason is given'}")
     for fault in (f for f in found if f.missed):
         print(f"found, though the list says it cannot be: {fault.file}: {fault.what}")
-    few = len(found) < FOUND_LEAST * (len(found) + len(missed))
+    few = len(found) < least * (len(found) + len(missed))
     return 1 if few or any(not f.missed for f in missed) else 0
 
 
@@ -158,6 +188,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
     parser.add_argument("--only", default="")
+    parser.add_argument("--gate", action="store_true")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     faults, tests = read_list()
@@ -165,19 +196,16 @@ def main():
     if options.check:
         print(f"{len(faults)} faults can be put into the tree")
         return 0
-    chosen = [f for f in faults if options.only in f"{f.file}: {f.what}"]
-    copy = Copy(os.path.join(os.path.abspath(options.build), "mutate"))
-    without = {room: copy.fails(tests[room]) for room in {f.room for f in chosen}}
-    for room, failing in without.items():
-        if failing:
-            print(f"{room}: left out, since they fail without a fault: {', '.join(map(str, failing))}", flush=True)
-    found, missed = [], []
+    chosen = [f for f in faults if options.only in f"{f.file}: {f.what}" and (f.gate or not options.gate)]
+    copy = Copy(os.path.join(os.path.abspath(options.build), "mutate"), ["-L", "^gate$"] if options.gate else [])
+    regexes = {f.room: [tests[f.room], "."] if options.gate else [tests[f.room]] for f in chosen}
+    found, missed, without = [], [], []
     for fault in chosen:
         begun = time.monotonic()
-        test = try_fault(copy, fault, tests[fault.room], without[fault.room])
+        test = try_fault(copy, fault, regexes[fault.room], without)
         (found if test else missed).append(fault)
         print(f"{'found ' if test else 'MISSED'} {time.monotonic() - begun:4.0f} s  {fault.file}: {fault.what}" + (f" -- {test}" if test else ""), flush=True)
-    return verdict(found, missed)
+    return verdict(found, missed, 1 if options.gate else FOUND_LEAST)
 
 
 if __name__ == "__main__":
