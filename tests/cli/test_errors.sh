@@ -53,6 +53,20 @@ try 2 "unexpected argument '77'" --source step --comm arm_target 77
 try 3 "source step records user code only" --source step --kernel -p "$target"
 try 3 "cannot trace all processes" --source step -a
 
+run "commands that there are not"
+"$STALLTRAP" amr -p "$target" >out 2>err
+is "exit status of 'stalltrap amr'" 2 $?
+has "what is wrong" "^stalltrap: no command 'amr'$" err
+has "the nearest command" "did you mean 'arm'" err
+"$STALLTRAP" >out 2>err
+is "exit status of 'stalltrap'" 2 $?
+is "stdout of 'stalltrap'" "" "$(cat out)"
+has "what it lists" '^  stalltrap doctor ' err
+"$STALLTRAP" --help >out 2>err
+is "exit status of --help" 0 $?
+is "stderr of --help" "" "$(cat err)"
+has "what --help lists" '^  stalltrap doctor ' out
+
 run "auto never steps"
 if ! "$STALLTRAP" doctor --json | grep -Eq '"key": "source\.(intel-pt|sample)".*"verdict": "yes"'; then
     try 3 "--source step" -p "$target"

@@ -135,8 +135,8 @@ class Copy:
     def fails(self, regex, without=(), more=()):
         """The tests that fail; [None]: they take too long."""
         command = ["ctest", "--test-dir", self.build, "-j", str(os.cpu_count()), "--timeout", "120", "-R", regex, *self.choice, *more]
-        # The sanitized build of the copy is not made.
-        command += ["-E", "^sanitized[.]" + "".join(f"|^{re.escape(name)}$" for name in without)]
+        # The sanitized build of the copy, with the fuzz targets, is not made.
+        command += ["-E", "^(sanitized|fuzz)[.]" + "".join(f"|^{re.escape(name)}$" for name in without)]
         status, out = run(command, EVERY_LIMIT if regex == EVERY else LIMIT)
         return [None] if status is None else FAILED.findall(out)
 
