@@ -45,15 +45,19 @@ end_of "$arm" 300 arm
 grep -q 'reached .* threshold while nothing could fire' arm.err || fail "what --warm-up held back is not counted" arm.err
 kill -KILL "$reader"
 
-# Two triggers, one of each state; the reader sleeps. Whatever the machine does to it besides, no record of one is of the other's state.
-begin --on 'offcpu>10ms,state=blocked' --on 'offcpu>10ms,state=sleeping' --after 100ms
-for n in 1 2 3; do stall; done
-end_of "$arm" 300 arm
-[ "$status" = 0 ] || fail "arm ends with $status" arm.out arm.err
-"$STALLTRAP" decode x.1.data -o x.db >out 2>err || fail "decode" err
-sql x.db "SELECT trigger, state, count(*) FROM stalls GROUP BY 1, 2" >states
-cat states
-grep -q 'state=sleeping.*,sleeping,' states || fail "no wait was told" states
-grep 'state=sleeping' states | grep -v ',sleeping,' && fail "state=sleeping tells of another state" states
-grep 'state=blocked' states | grep -v ',blocked,' && fail "state=blocked tells of another state" states
-exit 0
+# Two triggers, one of each state; the reader sleeps. Whatever the machine does to it besides, no record of one is of the other's state. A
+# page that comes from the disk may fire first, and end it: that run says nothing.
+for try in 1 2 3 4 5 6; do
+    begin --on 'offcpu>10ms,state=blocked' --on 'offcpu>10ms,state=sleeping' --after 100ms
+    for n in 1 2 3; do stall; done
+    end_of "$arm" 300 arm
+    [ "$status" = 0 ] || fail "arm ends with $status" arm.out arm.err
+    kill -KILL "$reader"
+    "$STALLTRAP" decode x.1.data -o x.db >out 2>err || fail "decode" err
+    sql x.db "SELECT trigger, state, count(*) FROM stalls GROUP BY 1, 2" >states
+    cat states
+    grep 'state=sleeping' states | grep -v ',sleeping,' && fail "state=sleeping tells of another state" states
+    grep 'state=blocked' states | grep -v ',blocked,' && fail "state=blocked tells of another state" states
+    grep -q 'state=sleeping.*,sleeping,' states && exit 0
+done
+fail "no wait was told in six runs" states

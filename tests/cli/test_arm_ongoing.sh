@@ -47,4 +47,4 @@ told() { # TRIGGER CONDITION
 
 told 'syscall:read>30ms' "kind = 'syscall' AND syscall = 'read'"
 told "func:$work/hang!wait_here>30ms" "kind = 'func'"
-told 'offcpu>30ms' "kind = 'offcpu' AND syscall = 'read' AND state = 'sleeping'"
+told 'offcpu>30ms,state=sleeping' "kind = 'offcpu' AND syscall = 'read' AND state = 'sleeping'"
