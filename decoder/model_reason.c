@@ -39,6 +39,13 @@ static const struct kind *find_kind(unsigned kind)
     return kind < sizeof(kinds) / sizeof(kinds[0]) && kinds[kind].name ? &kinds[kind] : &unknown;
 }
 
+static const char *verb_of(const struct st_stall_record *s)
+{
+    if (s->kind == ST_STALL_SOCKET && s->extra_n && !strcmp(s->extra, "side=unaccepted"))
+        return "had connections waiting to be accepted";
+    return find_kind(s->kind)->verb;
+}
+
 const char *model_stall_kind(unsigned kind)
 {
     return find_kind(kind)->name;
@@ -148,12 +155,12 @@ void model_reason(const struct st_stall_record *s, uint64_t duration, bool going
         bool said = s->extra_n > 7 && s->extra_n <= ST_STALL_EXTRA && !strncmp(s->extra, "reason=", 7) &&
                     memchr(s->extra, 0, s->extra_n);
 
-        snprintf(text, size, "thread %u \"%s\" %s", s->tid, s->comm, find_kind(s->kind)->verb);
+        snprintf(text, size, "thread %u \"%s\" %s", s->tid, s->comm, verb_of(s));
         append(text, size, ": ", said ? s->extra + 7 : "");
         return;
     }
     st_format_duration((int64_t)duration, how_long, sizeof(how_long));
-    snprintf(text, size, "thread %u \"%s\" %s", s->tid, s->comm, find_kind(s->kind)->verb);
+    snprintf(text, size, "thread %u \"%s\" %s", s->tid, s->comm, verb_of(s));
     if (duration || going_on)
         append(text, size, " ", how_long);
     if (model_in_syscall(s) >= 0)

@@ -29,11 +29,12 @@ enum offcpu_state {
     OFFCPU_ANY = 7,
 };
 
-/* Which data in a socket count. */
+/* What counts that waits in a socket. */
 enum socket_side {
     SOCKET_UNREAD = 1,
     SOCKET_UNSENT = 2,
-    SOCKET_BOTH = 3,
+    SOCKET_UNACCEPTED = 4, /* connections */
+    SOCKET_ANY = 7,
 };
 
 #define OFFCPU_SYSCALLS 512 /* bits in a set of system calls */

@@ -50,12 +50,37 @@ struct sock_common {
     unsigned short skc_family;
 
     struct in6_addr skc_v6_daddr;
+
+    st_u32 skc_rcv_saddr; /* the own address: "any" too */
+
+    struct in6_addr skc_v6_rcv_saddr;
+
+    unsigned char skc_state; /* include/net/tcp_states.h */
 };
 
 struct sock {
     struct sock_common __sk_common;
 
     st_u16 sk_protocol;
+
+    unsigned char sk_shutdown;
+
+    st_u32 sk_ack_backlog; /* of a listener: connections that wait to be accepted */
+};
+
+/* A connection, in the list of those that wait to be accepted. */
+struct request_sock {
+    struct request_sock *dl_next;
+
+    struct sock *sk;
+};
+
+struct request_sock_queue {
+    struct request_sock *rskq_accept_head; /* the oldest */
+};
+
+struct inet_connection_sock {
+    struct request_sock_queue icsk_accept_queue;
 };
 
 struct tcp_sock {
@@ -74,6 +99,13 @@ struct sk_buff {
     st_u16 transport_header;
 
     unsigned char *head, *data;
+};
+
+/* What TCP has in sk_buff.cb. */
+struct tcp_skb_cb {
+    st_u32 seq, end_seq;
+
+    unsigned char tcp_flags; /* wider from Linux 6.15 */
 };
 
 struct socket {

@@ -16,7 +16,8 @@ struct word_bit {
 static const struct word_bit states[] = {
     {"blocked", OFFCPU_BLOCKED}, {"sleeping", OFFCPU_SLEEPING}, {"preempted", OFFCPU_PREEMPTED}};
 
-static const struct word_bit sides[] = {{"unread", SOCKET_UNREAD}, {"unsent", SOCKET_UNSENT}};
+static const struct word_bit sides[] = {
+    {"unread", SOCKET_UNREAD}, {"unsent", SOCKET_UNSENT}, {"unaccepted", SOCKET_UNACCEPTED}};
 
 /* Waits for work, not stalls. read and recv* are not among them: who calls these wants the data now. futex
  * and io_uring_enter are looked at more closely in the kernel (FUTEX_WAIT_BITSET, GETEVENTS). restart_syscall

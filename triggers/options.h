@@ -18,7 +18,7 @@ struct trg_options {
 
     uint32_t states; /* enum offcpu_state; 0: none named, all count */
 
-    uint32_t sides; /* enum socket_side; 0: none named, both count */
+    uint32_t sides; /* enum socket_side; 0: none named, all count */
 
     bool count_idle; /* idle=yes, idle=none */
 
@@ -68,7 +68,7 @@ size_t trg_no_words(const char **out, size_t room);
     }
 #define TRG_KEY_SIDE                                                                                         \
     {                                                                                                        \
-        "side", "unread or unsent", "+", trg_set_side, trg_side_words                                        \
+        "side", "unread, unsent or unaccepted", "+", trg_set_side, trg_side_words                            \
     }
 #define TRG_KEY_IF_CALL                                                                                      \
     {                                                                                                        \

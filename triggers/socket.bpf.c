@@ -1,19 +1,23 @@
-/* socket: how long data lay in a TCP socket of the target: received and not read, or written and not sent.
- * Each side of a socket has a row of marks: up to this sequence number, since this time. */
+/* socket: how long data lay in a TCP socket of the target, received and not read, or written and not sent;
+ * and how long connections waited to be accepted (accept.bpf.h). Each side of a socket has a row of marks: up
+ * to this sequence number, since this time. */
 #define LOOKS_AT_ALL
 #define LOOKS_AT_MORE
 #include "triggers/span.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-#define MARKS       32
-#define IPPROTO_TCP 6
-#define AF_INET     2
-#define RECORD_SLOT 0x40000000u
+#define MARKS        32
+#define IPPROTO_TCP  6
+#define AF_INET      2
+#define FIN          1 /* TCP's flag */
+#define RCV_SHUTDOWN 1 /* include/net/sock.h: the peer has ended its data */
+#define RECORD_SLOT  0x40000000u
 
 enum {
     NR_CONNECT = 42,
     NR_ACCEPT = 43,
+    NR_LISTEN = 50,
     NR_ACCEPT4 = 288,
 };
 
@@ -53,6 +57,10 @@ struct watched {
     st_u32 pid, tid; /* who used it last */
 
     char comm[16];
+
+    st_u64 queue_seq; /* of a listener: of the record that told its queue as ongoing */
+
+    st_u64 queue_told; /* up to this ktime */
 };
 
 struct {
@@ -148,11 +156,16 @@ struct gone {
     st_u64 since;
 };
 
+static __always_inline void name_record(struct st_stall_record *r, const struct watched *w)
+{
+    r->pid = w->pid;
+    r->tid = w->tid;
+    __builtin_memcpy(r->comm, w->comm, sizeof(r->comm));
+}
+
 static __noinline void describe_socket(struct st_stall_record *r, struct gone *g, st_u32 why)
 {
-    r->pid = g->w->pid;
-    r->tid = g->w->tid;
-    __builtin_memcpy(r->comm, g->w->comm, sizeof(r->comm));
+    name_record(r, g->w);
     if (g->unsent)
         add_unsent(r, tcp(g->sk), why);
     else
@@ -233,11 +246,19 @@ static __always_inline void release(void *ctx, struct gone *g)
         threshold_ns = g->ktime - g->since + 1;
 }
 
+#include "triggers/accept.bpf.h"
+
 /* ---- which sockets ---- */
 
 static __always_inline bool is_tcp(st_u64 sk)
 {
     return sk && BPF_CORE_READ((struct sock *)sk, sk_protocol) == IPPROTO_TCP;
+}
+
+/* Data up to here are there. The end of the peer's data takes a sequence number, and is none of them. */
+static __always_inline st_u32 received(st_u64 sk)
+{
+    return BPF_CORE_READ(tcp(sk), rcv_nxt) - (BPF_CORE_READ((struct sock *)sk, sk_shutdown) & RCV_SHUTDOWN);
 }
 
 static __always_inline void name_user(struct watched *w, struct task_struct *task)
@@ -247,7 +268,7 @@ static __always_inline void name_user(struct watched *w, struct task_struct *tas
     bpf_core_read(w->comm, sizeof(w->comm), &task->comm);
 }
 
-/* A socket of a watched thread; data that lie there already count from now. */
+/* A socket of a watched thread; what lies there already counts from now. */
 static __noinline struct watched *watch_socket(st_u64 sk, struct task_struct *task)
 {
     struct watched *w = bpf_map_lookup_elem(&sockets, &sk), *fresh;
@@ -265,7 +286,8 @@ static __noinline struct watched *watch_socket(st_u64 sk, struct task_struct *ta
         return NULL;
     }
     name_user(w, task);
-    got = BPF_CORE_READ(tcp(sk), rcv_nxt);
+    watch_queue(sk);
+    got = received(sk);
     w->read_to = BPF_CORE_READ(tcp(sk), copied_seq);
     if (before(w->read_to, got))
         mark(&w->unread, got, 0, bpf_ktime_get_ns());
@@ -306,27 +328,45 @@ int socket_find(struct bpf_iter__task_file *ctx)
     return 0;
 }
 
-/* Those it accepts, or connects. */
+/* accept(), from the socket of that descriptor. */
+static __always_inline void accepts(void *ctx, struct task_struct *task, st_u32 fd, st_u64 connection)
+{
+    st_u64 listener = socket_at(task, fd);
+    struct watched *w;
+
+    if (!is_tcp(listener) || !(sides & SOCKET_UNACCEPTED))
+        return;
+    w = watch_socket(listener, task);
+    if (w && w->tid != (st_u32)task->pid)
+        name_user(w, task);
+    accepted(ctx, connection, listener);
+}
+
+/* Those it accepts, connects, or listens on. */
 SEC("tp_btf/sys_exit")
 int BPF_PROG(socket_made, struct pt_regs *regs, long ret)
 {
     struct task_struct *task = bpf_get_current_task_btf();
     struct thread *t = thread_of(task);
+    bool accept;
     st_s32 nr;
     st_u64 sk;
 
-    if (!t)
+    if (!t || ret < 0)
         return 0;
     nr = (st_s32)user_registers(task)->orig_ax;
-    if (nr == NR_CONNECT)
-        ret = user_registers(task)->di;
-    else if (nr != NR_ACCEPT && nr != NR_ACCEPT4)
+    accept = nr == NR_ACCEPT || nr == NR_ACCEPT4;
+    if (!accept && nr != NR_CONNECT && nr != NR_LISTEN)
         return 0;
-    if (ret < 0 || !is_member(t, task))
+    if (!is_member(t, task))
         return 0;
-    sk = socket_at(task, ret);
-    if (is_tcp(sk))
-        watch_socket(sk, task);
+    sk = socket_at(task, accept ? ret : user_registers(task)->di);
+    if (!is_tcp(sk))
+        return 0;
+    if (accept)
+        accepts(ctx, task, user_registers(task)->di, sk);
+    if (watch_socket(sk, task) && nr == NR_LISTEN)
+        watch_queue(sk);
     return 0;
 }
 
@@ -335,28 +375,45 @@ int BPF_PROG(socket_ends, struct sock *sk)
 {
     st_u64 key = (st_u64)sk;
 
+    forget_waiting(ctx, key);
     bpf_map_delete_elem(&sockets, &key);
     return 0;
 }
 
 /* ---- unread ---- */
 
-/* net/ipv4/tcp_input.c, tcp_rcv_established(): before the segment is looked at. Its control block begins with
- * seq and end_seq (include/net/tcp.h). What is ahead of its turn cannot be read yet. */
+/* Data that came before and were dropped (no room, a wrong checksum) do not lie there: `next` is what the
+ * socket waits for. */
+static __always_inline void drop_unreceived(struct side *s, st_u32 next, st_u32 copied)
+{
+    struct mark *last = &s->marks[(s->end - 1) % MARKS];
+
+    if (s->end == s->first || !before(next, last->seq))
+        return;
+    last->seq = next;
+    if (!before(copied, next) || (s->end - s->first > 1 && s->marks[(s->end - 2) % MARKS].seq == next))
+        *(volatile st_u32 *)&s->end = s->end - 1;
+}
+
+/* net/ipv4/tcp_input.c, tcp_rcv_established(): before the segment is looked at, with the socket locked. What
+ * is ahead of its turn cannot be read yet. */
 SEC("tp_btf/tcp_probe")
 int BPF_PROG(socket_received, struct sock *sk, struct sk_buff *skb)
 {
     st_u64 key = (st_u64)sk;
     struct watched *w = bpf_map_lookup_elem(&sockets, &key);
-    st_u32 seq[2], next;
+    struct tcp_skb_cb *cb = (struct tcp_skb_cb *)&skb->cb;
+    st_u32 begin, end, next;
 
     if (!w || !(sides & SOCKET_UNREAD))
         return 0;
-    bpf_core_read(seq, sizeof(seq), &skb->cb);
+    begin = BPF_CORE_READ(cb, seq);
+    end = BPF_CORE_READ(cb, end_seq) - (BPF_CORE_READ(cb, tcp_flags) & FIN);
     next = BPF_CORE_READ(tcp(key), rcv_nxt);
-    if (seq[0] == seq[1] || before(next, seq[0]) || !before(next, seq[1]))
+    if (begin == end || before(next, begin) || !before(next, end))
         return 0;
-    mark(&w->unread, seq[1], 0, bpf_ktime_get_ns());
+    drop_unreceived(&w->unread, next, BPF_CORE_READ(tcp(key), copied_seq));
+    mark(&w->unread, end, 0, bpf_ktime_get_ns());
     return 0;
 }
 
@@ -472,7 +529,7 @@ int BPF_PROG(socket_sent, struct sk_buff *skb)
 static __noinline void look_at_side(struct looking *l, struct watched *w, st_u64 sk, bool unsent)
 {
     struct side *s = unsent ? &w->unsent : &w->unread;
-    st_u32 first = *(volatile st_u32 *)&s->first, done;
+    st_u32 first = *(volatile st_u32 *)&s->first, done, there;
     struct mark *m = &s->marks[first % MARKS];
     struct gone g = {.w = w, .sk = sk, .unsent = unsent};
     struct pending *p;
@@ -485,10 +542,13 @@ static __noinline void look_at_side(struct looking *l, struct watched *w, st_u64
         return;
     }
     done = unsent ? BPF_CORE_READ(tcp(sk), snd_nxt) : BPF_CORE_READ(tcp(sk), copied_seq);
+    there = unsent ? BPF_CORE_READ(tcp(sk), write_seq) : received(sk);
     if (!before(done, m->seq)) { /* it went unseen */
         __sync_val_compare_and_swap(&s->first, first, first + 1);
         return;
     }
+    if (!before(done, there)) /* it came, and was dropped */
+        return;
     p = cleared_scratch();
     if (!fires(l->now) || !p)
         return;
@@ -496,7 +556,7 @@ static __noinline void look_at_side(struct looking *l, struct watched *w, st_u64
     p->r.seq = __sync_fetch_and_add(&last_seq, 1) + 1;
     p->r.start_ktime = m->since;
     p->r.measured_ns = l->now - m->since;
-    g.bytes = (unsent ? BPF_CORE_READ(tcp(sk), write_seq) : BPF_CORE_READ(tcp(sk), rcv_nxt)) - done;
+    g.bytes = there - done;
     describe_socket(&p->r, &g, m->why);
     s->told_seq = p->r.seq;
     *(volatile st_u32 *)&s->told = first + 1;
@@ -509,6 +569,8 @@ static __noinline void look_at_side(struct looking *l, struct watched *w, st_u64
 
 static long look_at_socket(void *map, st_u64 *sk, struct watched *w, struct looking *l)
 {
+    if (sides & SOCKET_UNACCEPTED && state_of(*sk) == TCP_LISTEN)
+        look_at_queue(l, w, *sk);
     if (sides & SOCKET_UNREAD)
         look_at_side(l, w, *sk, false);
     if (sides & SOCKET_UNSENT)

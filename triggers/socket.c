@@ -48,7 +48,7 @@ static int take(struct trg_state *s, struct st_error *err)
     if (s->how.config->measure_only)
         TRG_NO_WAKERS(bpf);
     bpf_program__set_autoattach(bpf->progs.socket_find, false);
-    bpf->rodata->sides = sides ? sides : SOCKET_BOTH;
+    bpf->rodata->sides = sides ? sides : SOCKET_ANY;
     s->look_any = true;
     return choose_hook(s, bpf, err);
 }
@@ -66,10 +66,24 @@ static int socket_start(struct trg_state *s, struct st_error *err)
     return rc ? rc : trg_kit_walk(bpf->progs.socket_find, "cannot walk the list of open files", err);
 }
 
+/* "had 3 connections waiting to be accepted for 210 ms on 127.0.0.1:6379" */
+static void describe_queue(struct trg_out *o, const struct st_stall_record *r, const char *connections)
+{
+    trg_put_attribute(o, r, "connections", "had ", "");
+    trg_put(o, " connection%s waiting to be accepted for", strcmp(connections, "1") ? "s" : "");
+    trg_put_time(o, r);
+    trg_put_attribute(o, r, "local", " on ", "");
+}
+
 static void describe(const struct st_stall_record *r, trg_ksym_fn *name, void *ctx, char *text, size_t size)
 {
+    const char *connections = trg_attribute(r, "connections");
     struct trg_out o = {text, size, 0};
 
+    if (connections) {
+        describe_queue(&o, r, connections);
+        return;
+    }
     trg_put(&o, "had");
     trg_put_attribute(&o, r, "bytes", " ", " bytes");
     trg_put_attribute(&o, r, "side", " ", "");
@@ -89,7 +103,7 @@ const struct trg_kind trg_socket = {
     .name = "socket",
     .record_kind = ST_STALL_SOCKET,
     .example = "socket>5ms",
-    .measures = "time of data in a TCP socket",
+    .measures = "time of data, and of connections, in a TCP socket",
     .keys = keys,
     .open = socket_open,
     .start = socket_start,

@@ -123,6 +123,19 @@ def stop(pid):
         time.sleep(0.4)
 
 
+def stop_server(row, *pids):
+    """The same with all processes of a server, and logs it: least is what a request that came soon after waited."""
+    pids = [int(pid) for pid in pids]
+
+    def make():
+        for number, wait in ((signal.SIGSTOP, 0.3), (signal.SIGCONT, 0)):
+            for pid in pids:
+                os.kill(pid, number)
+            time.sleep(wait)
+        return 230 * MS, 0
+    again(row, make)
+
+
 def answer(path):
     """Answers a question of one byte after a while: the FIFO PATH.asked has the questions, PATH the answers. The program logs how long it waited."""
     with open(path + ".asked", "r+b", buffering=0) as asked, open(path, "r+b", buffering=0) as file:

@@ -23,7 +23,8 @@
 
 enum { STALL_MS = 300, GAP_MS = 50 };
 
-static int pair[2];
+static int pair[2], listener;
+static struct sockaddr_in address; /* it listens at */
 
 static int64_t now(clockid_t clock)
 {
@@ -85,6 +86,21 @@ static void leave_unread(void)
         exit(1);
 }
 
+/* A connection that is made, and accepted late. */
+static void leave_unaccepted(void)
+{
+    int client = socket(AF_INET, SOCK_STREAM, 0), server;
+
+    if (client < 0 || connect(client, (struct sockaddr *)&address, sizeof(address)))
+        exit(1);
+    usleep(STALL_MS * 1000);
+    server = accept(listener, NULL, NULL);
+    if (server < 0)
+        exit(1);
+    close(client);
+    close(server);
+}
+
 static void stop_beating(void)
 {
     beat();
@@ -102,17 +118,17 @@ static void hit(void)
 
 static void make_pair(void)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof(address);
-    int listener = socket(AF_INET, SOCK_STREAM, 0), on = 1;
+    int on = 1;
 
+    address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    listener = socket(AF_INET, SOCK_STREAM, 0);
     pair[0] = socket(AF_INET, SOCK_STREAM, 0);
     if (bind(listener, (struct sockaddr *)&address, size) || listen(listener, 1) ||
         getsockname(listener, (struct sockaddr *)&address, &size) ||
         connect(pair[0], (struct sockaddr *)&address, size) || (pair[1] = accept(listener, NULL, NULL)) < 0)
         exit(1);
     setsockopt(pair[0], IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    close(listener);
 }
 
 /* Packets through the loopback device, each handled in a softirq of this CPU. */
@@ -160,8 +176,13 @@ static const struct {
 
     void (*stall)(void);
 } modes[] = {
-    {"sleep", sleep_long}, {"compute", compute_long}, {"unread", leave_unread}, {"silence", stop_beating},
-    {"hit", hit},          {"packets", send_much},
+    {"sleep", sleep_long},
+    {"compute", compute_long},
+    {"unread", leave_unread},
+    {"silence", stop_beating},
+    {"hit", hit},
+    {"packets", send_much},
+    {"unaccepted", leave_unaccepted},
 };
 
 int main(int argc, char **argv)

@@ -22,27 +22,43 @@ static void set(int fd, int option, int value)
         _exit(1);
 }
 
-static void tcp_pair(int *pair)
+static int tcp_listener(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    socklen_t size = sizeof(address);
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    if (bind(listener, (void *)&address, size) || listen(listener, 1) ||
-        getsockname(listener, (void *)&address, &size))
+    if (bind(listener, (void *)&address, sizeof(address)) || listen(listener, 16))
         _exit(1);
-    pair[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (connect(pair[0], (void *)&address, size))
+    return listener;
+}
+
+static int tcp_connect(int listener)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in address;
+    socklen_t size = sizeof(address);
+
+    if (getsockname(listener, (void *)&address, &size) || connect(fd, (void *)&address, size))
         _exit(1);
+    return fd;
+}
+
+static void tcp_pair(int *pair)
+{
+    int listener = tcp_listener();
+
+    pair[0] = tcp_connect(listener);
     pair[1] = accept(listener, NULL, NULL);
     if (pair[1] < 0)
         _exit(1);
     close(listener);
 }
 
+enum { MOST = 4096 };
+
 static void send_bytes(int fd, size_t n)
 {
-    char bytes[64] = "";
+    char bytes[MOST] = "";
 
     if (send(fd, bytes, n, 0) != (ssize_t)n)
         _exit(1);
@@ -50,10 +66,20 @@ static void send_bytes(int fd, size_t n)
 
 static void receive_bytes(int fd, size_t n)
 {
-    char bytes[64];
+    char bytes[MOST];
 
     if (recv(fd, bytes, n, MSG_WAITALL) != (ssize_t)n)
         _exit(1);
+}
+
+static size_t receive_some(int fd, size_t most)
+{
+    char bytes[MOST];
+    ssize_t n = recv(fd, bytes, most < MOST ? most : MOST, 0);
+
+    if (n <= 0)
+        _exit(1);
+    return (size_t)n;
 }
 
 /* ---- unread ---- */
@@ -183,6 +209,58 @@ static void test_quick_exchange(void **state)
         assert_true(w.records.at[i].r.measured_ns < 3000 * (uint64_t)MS);
     watch_stop(&w);
     workload_wait(&work);
+}
+
+/* The peer has ended its data, and that is all there is to be read. */
+static void leave_the_end(struct workload *w)
+{
+    uint64_t start = workload_now();
+    int pair[2];
+
+    tcp_pair(pair);
+    send_bytes(pair[0], 1);
+    receive_bytes(pair[1], 1);
+    shutdown(pair[0], SHUT_WR);
+    workload_sleep_ms(300);
+    workload_end(w, start);
+}
+
+/* There is no room for all of it: some is dropped, and comes again after 200 ms or more. Then it is read at
+ * once. */
+static void drop_some(struct workload *w)
+{
+    uint64_t start = workload_now();
+    int pair[2], little = 1;
+
+    tcp_pair(pair);
+    set(pair[0], TCP_NODELAY, 1);
+    if (setsockopt(pair[1], SOL_SOCKET, SO_RCVBUF, &little, sizeof(little)))
+        _exit(1);
+    for (int i = 0; i < 3; i++)
+        send_bytes(pair[0], MOST);
+    receive_bytes(pair[1], MOST);
+    w->shared->note[0] = recv(pair[1], &little, 1, MSG_DONTWAIT | MSG_PEEK) < 0;
+    for (size_t left = 2 * MOST; left;)
+        left -= receive_some(pair[1], left);
+    workload_end(w, start);
+}
+
+static void test_nothing_lies_there(void **state)
+{
+    void (*const workloads[])(struct workload *) = {leave_the_end, drop_some};
+
+    (void)state;
+    NEEDS_BPF();
+    for (size_t i = 0; i < 2; i++) {
+        struct workload work;
+        struct watch w;
+
+        spans_run(&work, workloads[i], &w, "socket>50ms,side=unread", 1, 0);
+        assert_true(!i || work.shared->note[0]);
+        assert_int_equal(told_fired(&w, 0, -1), 0);
+        watch_stop(&w);
+        workload_wait(&work);
+    }
 }
 
 static void never_read(struct workload *w)
@@ -350,17 +428,123 @@ static void test_never_sent(void **state)
     workload_wait(&work);
 }
 
+/* ---- unaccepted ---- */
+
+static void accept_late(struct workload *w)
+{
+    int listener = tcp_listener();
+
+    for (int i = 0; i < ABOVE + BELOW; i++) {
+        uint64_t start = workload_now();
+        int client = tcp_connect(listener), server;
+
+        workload_sleep_ms(lengths[i]);
+        server = accept(listener, NULL, NULL);
+        workload_end(w, start);
+        close(client);
+        close(server);
+    }
+}
+
+static void test_unaccepted(void **state)
+{
+    const struct st_stall_record *r;
+    struct workload work;
+    struct watch w;
+    char text[512];
+
+    (void)state;
+    NEEDS_BPF();
+    spans_run(&work, accept_late, &w, "socket>20ms", ABOVE + BELOW, ABOVE);
+    assert_true(spans_assert(&work, &w, ST_STALL_SOCKET, 20 * MS, 2 * MS) >= ABOVE);
+    for (size_t i = 0; i < w.records.n; i++) {
+        r = &w.records.at[i].r;
+        assert_string_equal(spans_attribute(r, "side"), "unaccepted");
+        assert_string_equal(spans_attribute(r, "connections"), "1");
+        assert_int_equal(strncmp(spans_attribute(r, "local"), "127.0.0.1:", 10), 0);
+    }
+    told_describe(&w, &w.records.at[0].r, text, sizeof(text));
+    assert_non_null(strstr(text, " had 1 connection waiting to be accepted for "));
+    assert_non_null(strstr(text, " ms on 127.0.0.1:"));
+    watch_stop(&w);
+    workload_wait(&work);
+}
+
+enum { QUEUED = 3 };
+
+static void never_accept(struct workload *w)
+{
+    int listener = tcp_listener(), client[QUEUED];
+
+    for (int i = 0; i < QUEUED; i++)
+        client[i] = tcp_connect(listener);
+    w->shared->note[0] = 1;
+    while (!w->shared->note[1])
+        workload_sleep_ms(1);
+    for (int i = 0; i < QUEUED; i++) {
+        close(client[i]);
+        close(accept(listener, NULL, NULL));
+    }
+    w->shared->note[0] = 2;
+    while (w->shared->note[1] < 2)
+        workload_sleep_ms(1);
+}
+
+/* All that wait at a time are one stall. */
+static void assert_queue_told(struct workload *work, struct watch *w, const struct st_stall_record *r)
+{
+    char text[512];
+
+    assert_true(r->measured_ns >= 60 * MS);
+    assert_string_equal(spans_attribute(r, "connections"), "3");
+    told_describe(w, r, text, sizeof(text));
+    assert_non_null(strstr(text, " had 3 connections waiting to be accepted for "));
+    work->shared->note[1] = 1;
+    spans_wait_completion(w, work->pid);
+    while (work->shared->note[0] != 2)
+        watch_collect(w, SIZE_MAX, 20);
+    watch_collect(w, SIZE_MAX, SETTLE);
+    assert_int_equal(watch_count(w, work->pid, ST_STALL_COMPLETION, ST_STALL_FIRED), 1);
+    assert_int_equal(w->records.n, 2);
+    work->shared->note[1] = 2;
+    watch_stop(w);
+    workload_wait(work);
+}
+
+static void test_never_accepted(void **state)
+{
+    struct workload work;
+    struct watch w;
+
+    (void)state;
+    NEEDS_BPF();
+    assert_queue_told(&work, &w, spans_hang(&work, never_accept, &w, "socket>20ms,side=unaccepted"));
+}
+
+static void test_never_accepted_before_it_is_armed(void **state)
+{
+    struct workload work;
+    struct watch w;
+
+    (void)state;
+    NEEDS_BPF();
+    workload_fork(&work, never_accept);
+    workload_go(&work);
+    while (!work.shared->note[0])
+        workload_sleep_ms(1);
+    watch_start(&w, "socket>20ms", &work.pid, 1, NULL, NULL);
+    assert_queue_told(&work, &w, spans_wait_ongoing(&w, work.pid));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_quick_exchange),
-        cmocka_unit_test(test_unread),
-        cmocka_unit_test(test_steady_reader),
-        cmocka_unit_test(test_never_read),
-        cmocka_unit_test(test_never_read_before_it_is_armed),
-        cmocka_unit_test(test_delayed_ack),
-        cmocka_unit_test(test_nothing_is_held),
-        cmocka_unit_test(test_never_sent),
+        cmocka_unit_test(test_quick_exchange), cmocka_unit_test(test_unread),
+        cmocka_unit_test(test_steady_reader),  cmocka_unit_test(test_nothing_lies_there),
+        cmocka_unit_test(test_never_read),     cmocka_unit_test(test_never_read_before_it_is_armed),
+        cmocka_unit_test(test_delayed_ack),    cmocka_unit_test(test_nothing_is_held),
+        cmocka_unit_test(test_never_sent),     cmocka_unit_test(test_unaccepted),
+        cmocka_unit_test(test_never_accepted), cmocka_unit_test(test_never_accepted_before_it_is_armed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
