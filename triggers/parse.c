@@ -152,34 +152,84 @@ static int no_name(struct parser *p, struct span here)
     return ST_EUSAGE;
 }
 
-static bool take_name(struct parser *p, struct span word)
+/* What is written, as it is meant: "..." keeps spaces and what ends a name, and so does '\\' the one
+ * character behind it. Its length; the name is cut at TRG_NAME. word->len becomes that of what is written. */
+static size_t read_name(struct span *word, char *name)
 {
-    char name[TRG_NAME];
+    const char *at = word->at;
+    bool quoted = false;
+    size_t n = 0;
 
-    snprintf(name, sizeof(name), "%.*s", (int)word.len, word.at);
-    return p->spec->kind->takes->set(p->spec->options, name);
+    for (; *at && (quoted || !strchr(">,", *at)); at++) {
+        if (*at == '"') {
+            quoted = !quoted;
+            continue;
+        }
+        if (*at == '\\' && at[1])
+            at++;
+        if (n < TRG_NAME - 1)
+            name[n] = *at;
+        n++;
+    }
+    name[n < TRG_NAME ? n : TRG_NAME - 1] = '\0';
+    word->len = (size_t)(at - word->at);
+    return n;
+}
+
+/* The next character of those that is not kept, from `at` on and before `end`; NULL: there is none. With ""
+ * the quotation mark that nothing closes. */
+static const char *find_bare(const char *at, const char *end, const char *those)
+{
+    const char *quote = NULL;
+
+    for (; at < end; at++)
+        if (*at == '"')
+            quote = quote ? NULL : at;
+        else if (*at == '\\' && at + 1 < end)
+            at++;
+        else if (!quote && strchr(those, *at))
+            return at;
+    return *those ? NULL : quote;
+}
+
+static int check_name(struct parser *p, struct span word)
+{
+    const char *space = find_bare(word.at, word.at + word.len, " \t");
+    const char *quote = find_bare(word.at, word.at + word.len, "");
+
+    if (quote)
+        return reject(p, (struct span){quote, 1}, "nothing closes the quotation mark");
+    if (!space)
+        return 0;
+    reject(p, (struct span){space, 1}, "no spaces in a trigger, but in a name between double quotes");
+    if (memchr(word.at, '"', word.len))
+        return ST_EUSAGE;
+    return st_hint(p->err, "write it as %s:\"%.*s\"", p->spec->kind->name, (int)word.len, word.at);
 }
 
 static int parse_name(struct parser *p, const char **at)
 {
     const struct trg_name *takes = p->spec->kind->takes;
+    char name[TRG_NAME], buf[WORD_MAX];
     struct span word = {*at + 1, 0};
     const char *words[WORDS_MAX];
-    char buf[WORD_MAX];
+    size_t n;
+    int rc;
 
     if (!takes || (!takes->needed && **at != ':'))
         return 0;
     if (**at != ':')
         return no_name(p, (struct span){*at, **at ? 1 : 0});
-    word.len = strcspn(word.at, ">,");
-    if (!word.len)
+    n = read_name(&word, name);
+    if (!n)
         return no_name(p, word);
     *at = word.at + word.len;
-    if (strcspn(word.at, " \t") < word.len)
-        return reject(p, (struct span){word.at + strcspn(word.at, " \t"), 1}, "no spaces in a trigger");
-    if (word.len >= TRG_NAME)
-        return reject(p, word, "a name of %zu characters: at most %d", word.len, TRG_NAME - 1);
-    if (take_name(p, word))
+    rc = check_name(p, word);
+    if (rc)
+        return rc;
+    if (n >= TRG_NAME)
+        return reject(p, word, "a name of %zu characters: at most %d", n, TRG_NAME - 1);
+    if (takes->set(p->spec->options, name))
         return 0;
     reject(p, word, "'%s' is not %s", word_of(word, buf), takes->expects);
     return suggest(p, word, words, takes->words(words, WORDS_MAX));

@@ -164,7 +164,16 @@ static const struct rejected rejected[] = {
      "write it as func:malloc>100us"},
     {"func:libc!>1ms", 5, 5, "'libc!' is not the name of a function: [MODULE!]NAME", NULL},
     {"func:!malloc>1ms", 5, 7, "'!malloc' is not the name of a function: [MODULE!]NAME", NULL},
-    {"func:mal loc>1ms", 8, 1, "no spaces in a trigger", NULL},
+    {"func:mal loc>1ms", 8, 1, "no spaces in a trigger, but in a name between double quotes",
+     "write it as func:\"mal loc\""},
+    {"bpf:my rules.o", 6, 1, "no spaces in a trigger, but in a name between double quotes",
+     "write it as bpf:\"my rules.o\""},
+    {"bpf:\"my\" rules.o", 8, 1, "no spaces in a trigger, but in a name between double quotes", NULL},
+    {"func:\"mal loc>1ms", 5, 1, "nothing closes the quotation mark", NULL},
+    {"usdt:\"/a b\":\"p:n", 12, 1, "nothing closes the quotation mark", NULL},
+    {"func:\"\">1ms", 5, 2, "'func' needs the name of a function: [MODULE!]NAME",
+     "write it as func:malloc>100us"},
+    {"bpf:\"my rules.c\"", 4, 12, "'\"my rules.c\"' is not a BPF object: FILE.o", NULL},
     {"func:malloc", 11, 1, "'func' needs a threshold", "write it as func:malloc>100us"},
     {"func:malloc>1ms,idle=yes", 16, 4, "'func' has no key 'idle'", NULL},
     {"call:malloc>1ms", 11, 4, "'call' takes no threshold: each hit fires", "write it as call:abort"},
@@ -407,6 +416,37 @@ static void test_long_paths(void **state)
         }
 }
 
+/* What would end a name, or is no part of one, between double quotes or behind a backslash. */
+static void test_quoted_names(void **state)
+{
+    static const struct {
+        const char *text, *name;
+    } taken[] = {
+        {"bpf:\"/srv/my rules/slow one.o\"", "/srv/my rules/slow one.o"},
+        {"bpf:/srv/\"my rules\"/slow\\ one.o", "/srv/my rules/slow one.o"},
+        {"bpf:\"a,b>c.o\"", "a,b>c.o"},
+        {"bpf:a\\,b\\>c.o", "a,b>c.o"},
+        {"bpf:\"a\\\"b\\\\c.o\"", "a\"b\\c.o"},
+        {"bpftrace:\"a\tb.bt\"", "a\tb.bt"},
+        {"usdt:\"/opt/my app/x\":p:n,if=arg0==3", "/opt/my app/x:p:n"},
+        {"func:\"/opt/my app/x\"!f>1ms,if=arg0==3", "/opt/my app/x!f"},
+        {"func:\"/opt/my app/x!f\">worst", "/opt/my app/x!f"},
+        {"quiet:\"my app!beat\">1s", "my app!beat"},
+        {"call:a\\", "a\\"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
+        struct trg_spec spec;
+
+        parse(taken[i].text, &spec);
+        assert_string_equal(spec.options->name, taken[i].name);
+        assert_true(spec.kind->hits || spec.worst || spec.threshold_ns);
+        assert_int_equal(spec.options->filter.n, strstr(taken[i].text, ",if=") ? 1 : 0);
+        trg_spec_free(&spec);
+    }
+}
+
 static void test_too_long_path(void **state)
 {
     struct st_error err = {0};
@@ -545,6 +585,7 @@ int main(void)
         cmocka_unit_test(test_idle),
         cmocka_unit_test(test_long_text),
         cmocka_unit_test(test_long_paths),
+        cmocka_unit_test(test_quoted_names),
         cmocka_unit_test(test_too_long_path),
         cmocka_unit_test(test_cut_at_every_byte),
         cmocka_unit_test(test_document_examples),
