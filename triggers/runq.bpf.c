@@ -12,6 +12,8 @@ struct turn {
     st_u64 from, to;
 
     st_u32 tid;
+
+    char comm[16]; /* it may have ended when it is told of */
 };
 
 struct turns {
@@ -37,6 +39,7 @@ static __always_inline void note_turn(struct task_struct *prev, st_u64 clock)
         return;
     t = &all->last[all->n++ % TURNS];
     t->tid = prev->pid;
+    bpf_core_read(t->comm, sizeof(t->comm), &prev->comm);
     t->from = prev->sched_info.last_arrival;
     t->to = clock;
 }
@@ -136,14 +139,15 @@ struct search {
 
     st_u64 longest;
 
-    st_u32 tid; /* who ran longest at a time */
+    st_u32 holder; /* the number of the longest turn, plus 1; 0: there was none */
 
     st_u32 others;
 };
 
 static long look_at_turn(st_u32 back, struct search *s)
 {
-    struct turn *t = &s->all->last[(s->all->n - 1 - back) % TURNS];
+    st_u32 number = (s->all->n - 1 - back) % TURNS;
+    struct turn *t = &s->all->last[number];
     st_u64 from = t->from > s->since ? t->from : s->since;
 
     if (t->to <= s->since || !t->to)
@@ -151,7 +155,7 @@ static long look_at_turn(st_u32 back, struct search *s)
     s->others++;
     if (t->to - from > s->longest) {
         s->longest = t->to - from;
-        s->tid = t->tid;
+        s->holder = number + 1;
     }
     return 0;
 }
@@ -160,13 +164,16 @@ static __noinline void find_holder(struct thread *t, struct st_stall_record *r, 
 {
     st_u32 zero = 0;
     struct search s = {.all = bpf_map_lookup_elem(&turns, &zero), .since = clock - r->measured_ns};
+    struct turn *holder;
 
     if (!s.all)
         return;
     bpf_loop(TURNS, look_at_turn, &s, 0);
-    r->next_tid = s.tid;
-    if (s.tid == (st_u32)bpf_get_current_pid_tgid())
-        bpf_get_current_comm(r->next_comm, sizeof(r->next_comm));
+    if (s.holder) {
+        holder = &s.all->last[(s.holder - 1) % TURNS];
+        r->next_tid = holder->tid;
+        __builtin_memcpy(r->next_comm, holder->comm, sizeof(r->next_comm));
+    }
     add_attribute(r, "held_ns=%llu", s.longest);
     add_attribute(r, "turns=%u", s.others);
 }
@@ -176,6 +183,7 @@ static __noinline void find_running(struct thread *t, struct st_stall_record *r)
     struct task_struct *task = (struct task_struct *)t->task;
     struct task_struct *curr = BPF_CORE_READ(task, se.cfs_rq, rq, curr);
 
+    r->cpu = BPF_CORE_READ(task, thread_info.cpu); /* who woke it may have been on another one */
     r->next_tid = BPF_CORE_READ(curr, pid);
     bpf_core_read(r->next_comm, sizeof(r->next_comm), &curr->comm);
 }

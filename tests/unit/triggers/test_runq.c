@@ -9,6 +9,8 @@
 #include <cmocka.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define THRESHOLD (20 * MS)
@@ -224,11 +226,103 @@ static void test_starving(void **state)
     workload_wait(&taker);
 }
 
+/* ---- woken on one CPU, for another ---- */
+
+static int ends[2];
+
+enum { SHORT = 45, LONG = 120 }; /* ms; the first is told when it has ended, the second as ongoing too */
+
+/* On CPU 1. */
+static void wait_for_bytes(struct workload *w)
+{
+    char byte;
+
+    pin(1);
+    w->shared->note[0] = 1;
+    while (read(ends[0], &byte, 1) == 1 && byte == 'x')
+        w->shared->note[1]++;
+}
+
+/* On CPU 1 for so long, and then it is no more. */
+static pid_t fork_hog(struct workload *w, int ms)
+{
+    pid_t pid = fork();
+    uint64_t start;
+
+    if (pid)
+        return pid;
+    prctl(PR_SET_NAME, "short-lived");
+    come_first();
+    pin(1);
+    w->shared->note[0] = getpid();
+    start = workload_now();
+    while (workload_now() - start < (uint64_t)ms * MS)
+        ;
+    _exit(0);
+}
+
+/* Wakes it from CPU 0, while another has its CPU. */
+static void wake_from_elsewhere(struct workload *w)
+{
+    pin(0);
+    for (int i = 0; i < ABOVE; i++) {
+        pid_t pid = fork_hog(w, i % 3 ? SHORT : LONG);
+
+        while (w->shared->note[0] != pid)
+            workload_sleep_ms(1);
+        if (write(ends[1], "x", 1) != 1 || waitpid(pid, NULL, 0) != pid)
+            _exit(1);
+        workload_sleep_ms(30);
+        w->shared->note[2] = i + 1;
+    }
+    if (write(ends[1], "y", 1) != 1)
+        _exit(1);
+}
+
+static void test_woken_from_elsewhere(void **state)
+{
+    struct workload waiter, waker;
+    struct watch w;
+    size_t told = 0;
+
+    (void)state;
+    NEEDS_BPF();
+    if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+        skip();
+    assert_int_equal(pipe(ends), 0);
+    workload_fork(&waiter, wait_for_bytes);
+    workload_fork(&waker, wake_from_elsewhere);
+    watch_start(&w, "runq>20ms", &waiter.pid, 1, NULL, NULL);
+    workload_go(&waiter);
+    while (!waiter.shared->note[0])
+        workload_sleep_ms(1);
+    workload_go(&waker);
+    while (waker.shared->note[2] < ABOVE)
+        watch_collect(&w, SIZE_MAX, 20);
+    watch_collect(&w, SIZE_MAX, SETTLE);
+    for (size_t i = 0; i < w.records.n; i++) {
+        const struct st_stall_record *r = &w.records.at[i].r;
+
+        assert_int_equal(r->cpu, 1);
+        assert_true(r->next_tid > 0);
+        assert_true(r->next_comm[0]);
+        told += !strcmp(r->next_comm, "short-lived");
+    }
+    assert_true(w.records.n >= ABOVE);
+    assert_true(told + 2 >= w.records.n); /* the kernel leaves others some time */
+    watch_stop(&w);
+    workload_wait(&waiter);
+    workload_wait(&waker);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_waits_are_the_schedulers),
         cmocka_unit_test(test_starving),
+        cmocka_unit_test(test_woken_from_elsewhere),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
