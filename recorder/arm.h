@@ -80,7 +80,7 @@ struct arm {
 
     int loop;
 
-    struct rec_watch signals, timeout, after, launched, source_ready; /* fd -1: not open */
+    struct rec_watch signals, timeout, after, unseen, launched, source_ready; /* fd -1: not open */
 
     struct arm_end end;
 
@@ -174,6 +174,7 @@ int arm_on_signal(void *ctx, struct st_error *err);
 int arm_on_timeout(void *ctx, struct st_error *err);
 int arm_on_after(void *ctx, struct st_error *err);
 int arm_on_end_timer(void *ctx, struct st_error *err);
+int arm_on_unseen(void *ctx, struct st_error *err);
 int arm_on_launched(void *ctx, struct st_error *err);
 int arm_on_source(void *ctx, struct st_error *err);
 int arm_on_stalls(void *ctx, struct st_error *err);

@@ -113,6 +113,14 @@ int arm_on_source(void *ctx, struct st_error *err)
     return rc == 1 ? arm_on_ended(arm, err) : rc;
 }
 
+int arm_on_unseen(void *ctx, struct st_error *err)
+{
+    struct arm *arm = ctx;
+
+    rec_timer_clear(arm->unseen.fd);
+    return trg_tell_unseen(arm->options.triggers) ? 0 : rec_timer_set(arm->unseen.fd, 0, 0, err);
+}
+
 int arm_on_launched(void *ctx, struct st_error *err)
 {
     struct arm *arm = ctx;

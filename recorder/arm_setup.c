@@ -59,6 +59,8 @@ static int open_loop(struct arm *arm, struct st_error *err)
     if (!rc)
         rc = add_watch(arm, &arm->end.timer, rec_timer_open(err), arm_on_end_timer, err);
     if (!rc)
+        rc = add_watch(arm, &arm->unseen, rec_timer_open(err), arm_on_unseen, err);
+    if (!rc)
         rc = add_watch(arm, &arm->limits.timer, rec_timer_open(err), arm_on_limits, err);
     return rc;
 }
@@ -303,6 +305,8 @@ static int start(struct arm *arm, struct st_error *err)
     }
     if (!rc && arm->launch.pid)
         rc = rec_launch_go(&arm->launch, err);
+    if (!rc && arm->options.triggers)
+        rc = rec_timer_set(arm->unseen.fd, REC_UNSEEN_NS, REC_UNSEEN_NS, err);
     if (!rc && arm->options.timeout)
         rc = rec_timer_set(arm->timeout.fd, arm->options.timeout, 0, err);
     arm->live = !rc;
@@ -424,6 +428,7 @@ void arm_detach(struct arm *arm)
     close_watch(arm, &arm->timeout, true);
     close_watch(arm, &arm->after, true);
     close_watch(arm, &arm->end.timer, true);
+    close_watch(arm, &arm->unseen, true);
     close_watch(arm, &arm->limits.timer, true);
     close_watch(arm, &arm->source_ready, false);
     close_watch(arm, &arm->launched, false);

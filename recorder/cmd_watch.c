@@ -31,7 +31,7 @@ struct watch {
 
     int loop;
 
-    struct rec_watch signals, interval_timer, timeout_timer, launched;
+    struct rec_watch signals, interval_timer, timeout_timer, unseen, launched;
 
     struct rec_launch launch;
 
@@ -168,6 +168,14 @@ static int on_interval(void *ctx, struct st_error *err)
     return print(w, err);
 }
 
+static int on_unseen(void *ctx, struct st_error *err)
+{
+    struct watch *w = ctx;
+
+    rec_timer_clear(w->unseen.fd);
+    return trg_tell_unseen(w->triggers) ? 0 : rec_timer_set(w->unseen.fd, 0, 0, err);
+}
+
 static int add_watch(struct watch *w, struct rec_watch *watch, int fd,
                      int (*ready)(void *, struct st_error *), struct st_error *err)
 {
@@ -209,6 +217,8 @@ static int start(struct watch *w, struct st_error *err)
         rc = rec_launch_go(&w->launch, err);
     if (!rc && w->interval)
         rc = rec_timer_set(w->interval_timer.fd, w->interval, w->interval, err);
+    if (!rc)
+        rc = rec_timer_set(w->unseen.fd, REC_UNSEEN_NS, REC_UNSEEN_NS, err);
     if (!rc && w->timeout)
         rc = rec_timer_set(w->timeout_timer.fd, w->timeout, 0, err);
     if (!rc)
@@ -229,6 +239,8 @@ static int run(struct watch *w, struct st_error *err)
     if (!rc)
         rc = add_watch(w, &w->timeout_timer, rec_timer_open(err), on_finished, err);
     if (!rc)
+        rc = add_watch(w, &w->unseen, rec_timer_open(err), on_unseen, err);
+    if (!rc)
         rc = open_target(w, err);
     if (!rc)
         rc = start(w, err);
@@ -241,7 +253,7 @@ static int run(struct watch *w, struct st_error *err)
 
 static void close_all(struct watch *w)
 {
-    const int fds[] = {w->signals.fd, w->interval_timer.fd, w->timeout_timer.fd, w->loop};
+    const int fds[] = {w->signals.fd, w->interval_timer.fd, w->timeout_timer.fd, w->unseen.fd, w->loop};
 
     rec_metrics_close(w->metrics);
     rec_alive_close(&w->alive);
@@ -259,7 +271,7 @@ int st_cmd_watch(int argc, char **argv)
     struct st_error err = {0};
     int rc;
 
-    w.signals.fd = w.interval_timer.fd = w.timeout_timer.fd = w.launched.fd = -1;
+    w.signals.fd = w.interval_timer.fd = w.timeout_timer.fd = w.unseen.fd = w.launched.fd = -1;
     w.launch.go = w.launch.result = -1;
     rc = parse(&w, argc, argv, &err);
     if (!rc)

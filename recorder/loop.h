@@ -28,6 +28,9 @@ void rec_loop_remove(int loop, const struct rec_watch *watch);
 /* Waits for one descriptor and calls its function. Returns what that returned, or ST_EFAIL. */
 int rec_loop_turn(int loop, struct st_error *err);
 
+/* So long after its start it is told that a trigger waits for a system call that is not made. */
+#define REC_UNSEEN_NS 1000000000
+
 /* A timer's descriptor (CLOCK_MONOTONIC), not running, or ST_EFAIL. */
 int rec_timer_open(struct st_error *err);
 

@@ -3,10 +3,14 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
+st_u32 entered; /* by a watched thread */
+
 static __always_inline void called(void *ctx, const st_u64 *args)
 {
     struct thread *t = thread_of(bpf_get_current_task_btf());
 
+    if (t && !entered)
+        entered = 1;
     if (!t || !call_passes(&span.filter, args, false, 0))
         return;
     for (int i = 0; i < ARGS; i++)

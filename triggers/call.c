@@ -38,6 +38,14 @@ static int call_start(struct trg_state *s, struct st_error *err)
     return rc;
 }
 
+static bool unseen(struct trg_state *s, char *text, size_t size)
+{
+    struct call_bpf *bpf = s->skeleton;
+
+    snprintf(text, size, "not entered since armed");
+    return !bpf->bss->entered;
+}
+
 static void describe(const struct st_stall_record *r, trg_ksym_fn *name, void *ctx, char *text, size_t size)
 {
     struct trg_out o = {text, size, 0};
@@ -63,5 +71,6 @@ const struct trg_kind trg_call = {
     .open = call_open,
     .start = call_start,
     TRG_KIT_OPS,
+    .unseen = unseen,
     .describe = describe,
 };

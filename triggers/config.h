@@ -39,6 +39,13 @@ enum socket_side {
 
 #define OFFCPU_SYSCALLS 512 /* bits in a set of system calls */
 
+/* Of one system call. */
+struct call_count {
+    st_u64 count; /* entered */
+
+    st_u64 worst; /* ns, of those that have returned */
+};
+
 /* Waits for work, by system call number. */
 struct idle_config {
     st_u64 calls[OFFCPU_SYSCALLS / 64];

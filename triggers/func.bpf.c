@@ -4,6 +4,8 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
+st_u32 entered; /* by a watched thread */
+
 const volatile st_u32 in_kernel; /* then only what a thread itself calls counts, no interrupt */
 
 /* ---- with registers: uprobes, kprobes ---- */
@@ -18,6 +20,8 @@ static __always_inline int enter_at(struct pt_regs *ctx)
         return 0;
     if (in_kernel && context_of(preempt_count()) != ST_WAKER_TASK)
         return 0;
+    if (!entered)
+        entered = 1;
     t->mark = ctx->sp;
     t->args[0] = ctx->di;
     t->args[1] = ctx->si;
@@ -83,6 +87,8 @@ int func_fentry(void *ctx)
         return 0;
     if (t->mark++ || !is_member(t, bpf_get_current_task_btf()))
         return 0;
+    if (!entered)
+        entered = 1;
     for (int i = 0; i < ARGS; i++) {
         st_u64 arg = 0;
 

@@ -67,6 +67,14 @@ static int func_start(struct trg_state *s, struct st_error *err)
     return rc;
 }
 
+static bool unseen(struct trg_state *s, char *text, size_t size)
+{
+    struct func_bpf *bpf = s->skeleton;
+
+    snprintf(text, size, "not entered since armed");
+    return !bpf->bss->entered;
+}
+
 static void describe(const struct st_stall_record *r, trg_ksym_fn *name, void *ctx, char *text, size_t size)
 {
     struct trg_out o = {text, size, 0};
@@ -91,5 +99,6 @@ const struct trg_kind trg_func = {
     .open = func_open,
     .start = func_start,
     TRG_KIT_OPS,
+    .unseen = unseen,
     .describe = describe,
 };

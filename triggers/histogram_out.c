@@ -112,11 +112,13 @@ static int print_silence(void *ctx, const struct trg_measured *m, struct st_erro
     char safe[SAFE], worst[24], threshold[24];
 
     (void)err;
-    if (m->tid || m->hits)
+    if (m->tid || (m->hits && !m->unseen))
         return 0;
     st_safe_text(safe, sizeof(safe), m->trigger);
     fprintf(p->to, "%s did not fire: ", safe);
-    if (!trg_hist_count(m->hist))
+    if (m->unseen)
+        fputs(m->unseen, p->to);
+    else if (!trg_hist_count(m->hist))
         fputs("nothing that it counts was seen to end", p->to);
     else if (m->threshold_ns)
         fprintf(p->to, "the longest was %s, %.0f %% of %s",

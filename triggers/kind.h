@@ -96,6 +96,12 @@ struct trg_kind {
     uint64_t (*lost)(struct trg_state *state);
     void (*close)(struct trg_state *state);
 
+    /* Whether what it measures has not begun at all since it was started; `text` says so: "not called since
+     * armed". Once it has begun, what only this needs is given up. NULL: nobody asks this kind. */
+    bool (*unseen)(struct trg_state *state, char *text, size_t size);
+
+    bool unseen_at_once; /* to be told while it waits, not at the end only */
+
     /* By what it sees, for the armed line: "uprobe". NULL, or NULL returned: there is one way only. */
     const char *(*hook)(struct trg_state *state);
 

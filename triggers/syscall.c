@@ -2,6 +2,7 @@
 #include "base/syscalls.h"
 #include "triggers/kit.h"
 #include "triggers/record_text.h"
+#include "triggers/unseen.h"
 
 #include "triggers/syscall.skel.h"
 
@@ -50,6 +51,8 @@ static int take(struct trg_state *s, struct st_error *err)
         trg_choose_uring(s, bpf->progs.uring_submit, bpf->progs.uring_complete,
                          *only ? !strcmp(only, "io_uring_enter") : s->how.spec->options->count_idle);
     bpf->rodata->only = *only ? st_syscall_number(only, false) : -1;
+    bpf_program__set_autoload(bpf->progs.syscall_other_enter, *only);
+    bpf_program__set_autoload(bpf->progs.syscall_other_exit, *only);
     for (size_t i = 0; i < sizeof(moves_bytes) / sizeof(moves_bytes[0]); i++) {
         int number = st_syscall_number(moves_bytes[i], false);
 
@@ -61,6 +64,27 @@ static int take(struct trg_state *s, struct st_error *err)
 static int syscall_open(const struct trg_open *how, struct trg_state **state, struct st_error *err)
 {
     return trg_kit_open(how, take, state, err);
+}
+
+static void stop_counting(struct syscall_bpf *bpf)
+{
+    bpf_link__destroy(bpf->links.syscall_other_enter);
+    bpf_link__destroy(bpf->links.syscall_other_exit);
+    bpf->links.syscall_other_enter = bpf->links.syscall_other_exit = NULL;
+}
+
+static bool unseen(struct trg_state *s, char *text, size_t size)
+{
+    struct syscall_bpf *bpf = s->skeleton;
+
+    if (!bpf->links.syscall_other_enter)
+        return false;
+    if (bpf->bss->seen) {
+        stop_counting(bpf);
+        return false;
+    }
+    trg_unseen_call(s->how.spec->options->name, (const void *)bpf->bss->calls, text, size);
+    return true;
 }
 
 static void describe(const struct st_stall_record *r, trg_ksym_fn *name, void *ctx, char *text, size_t size)
@@ -96,5 +120,7 @@ const struct trg_kind trg_syscall = {
     .open = syscall_open,
     .start = trg_kit_start,
     TRG_KIT_OPS,
+    .unseen = unseen,
+    .unseen_at_once = true,
     .describe = describe,
 };

@@ -17,10 +17,14 @@
 #include <string.h>
 #include <time.h>
 
+#define SAID 512
+
 struct trg_one {
     struct trg_spec spec;
 
     struct trg_state *state; /* NULL until it is open */
+
+    bool told_unseen;
 };
 
 struct trg_set {
@@ -414,10 +418,37 @@ static int each_thread(const struct trg_one *one, struct trg_measured *m, trg_me
     return rc;
 }
 
+/* `text` has room for SAID bytes. Returns it, or NULL. */
+static const char *unseen(const struct trg_one *one, char *text)
+{
+    return one->state && one->spec.kind->unseen && one->spec.kind->unseen(one->state, text, SAID) ? text
+                                                                                                  : NULL;
+}
+
+bool trg_tell_unseen(struct trg_set *set)
+{
+    char text[SAID], safe[SAID];
+    bool left = false;
+
+    for (size_t i = 0; i < set->each.n; i++) {
+        struct trg_one *one = &set->each.at[i];
+
+        if (!one->spec.kind->unseen_at_once || !unseen(one, text))
+            continue;
+        left = true;
+        st_safe_text(safe, sizeof(safe), one->spec.text);
+        if (!one->told_unseen)
+            st_log_info("%s: %s", safe, text);
+        one->told_unseen = true;
+    }
+    return left;
+}
+
 int trg_each_measured(struct trg_set *set, trg_measured_fn *fn, void *ctx, struct st_error *err)
 {
     struct hist *h = calloc(1, sizeof(*h));
     int rc = h ? 0 : st_nomem(err, "the histogram");
+    char said[SAID];
 
     for (size_t i = 0; !rc && i < set->each.n; i++) {
         const struct trg_one *one = &set->each.at[i];
@@ -425,6 +456,7 @@ int trg_each_measured(struct trg_set *set, trg_measured_fn *fn, void *ctx, struc
                                  .measures = one->spec.kind->measures,
                                  .threshold_ns = one->spec.worst ? 0 : one->spec.threshold_ns,
                                  .hits = one->spec.kind->hits,
+                                 .unseen = unseen(one, said),
                                  .leaves_out_idle = leaves_out_idle(&one->spec),
                                  .hist = h};
 

@@ -118,6 +118,10 @@ typedef const char *trg_ksym_fn(void *ctx, uint64_t address);
 void trg_describe(const struct trg_set *set, const struct st_stall_record *record, trg_ksym_fn *name,
                   void *ctx, char *text, size_t size);
 
+/* A while after trg_start(): says in a line, once, of each trigger whose system call the target does not make
+ * what it calls instead. Returns whether one is left, to be asked for again. */
+bool trg_tell_unseen(struct trg_set *set);
+
 /* What one trigger measured: of all threads together, or of one. */
 struct trg_measured {
     const char *trigger; /* the text of the --on */
@@ -127,6 +131,9 @@ struct trg_measured {
     uint64_t threshold_ns; /* 0: none that stays the same */
 
     bool hits; /* each event fires; the histogram is of the times between them */
+
+    const char
+        *unseen; /* "not called since armed": it has not begun at all; NULL: it has, or is not looked at */
 
     bool leaves_out_idle; /* waits for work are not in it; idle=yes counts them */
 
