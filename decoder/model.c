@@ -82,6 +82,13 @@ static unsigned length_at(void *ctx, uint64_t time, uint64_t address)
     return dec_length_at(t->model->lengths, t->thread->process->space, time, address);
 }
 
+static bool call_before(void *ctx, uint64_t time, uint64_t address)
+{
+    struct model_thread *t = ctx;
+
+    return dec_call_before(t->model->lengths, t->thread->process->space, time, address);
+}
+
 static uint32_t inlined_symbol(void *ctx, const struct dec_function *function, uint32_t node)
 {
     struct model_thread *t = ctx;
@@ -102,6 +109,7 @@ static int open_stack(struct model_thread *t)
     struct dec_stack_config config = {.ctx = t,
                                       .function = model_function_at,
                                       .length = length_at,
+                                      .call_before = call_before,
                                       .inlined = t->model->inlines ? inlined_symbol : NULL,
                                       .segment = take_calls,
                                       .spill = t->model->spill,

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 
 enum {
-    CACHE_LINES = 16384 /* a power of two */
+    CACHE_LINES = 16384, /* a power of two */
+    CALL_LEAST = 2,
+    CALL_MOST = 10, /* two prefixes, FF, ModRM, SIB, 32 bits of displacement, and one to spare */
 };
 
 struct line {
@@ -67,4 +69,19 @@ unsigned dec_length_at(struct dec_lengths *l, const struct dec_space *space, uin
     *line = (struct line){space, address, mapping->since < time ? mapping->since : time, mapping->until,
                           decode(l, space, time, address)};
     return line->length;
+}
+
+bool dec_call_before(const struct dec_lengths *l, const struct dec_space *space, uint64_t time,
+                     uint64_t address)
+{
+    ZydisDecodedInstruction instruction;
+    uint8_t bytes[CALL_MOST];
+
+    for (uint64_t n = CALL_LEAST; space && n <= CALL_MOST && n <= address; n++) {
+        if (dec_space_read(space, time, address - n, bytes, n) == n &&
+            ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&l->decoder, NULL, bytes, n, &instruction)) &&
+            instruction.length == n && instruction.meta.category == ZYDIS_CATEGORY_CALL)
+            return true;
+    }
+    return false;
 }

@@ -83,6 +83,10 @@ struct dec_stack_config {
      * carry it. May be NULL. */
     unsigned (*length)(void *ctx, uint64_t time, uint64_t address);
 
+    /* Whether a call instruction ends at an address. Asked only where a function begins there. May be NULL.
+     */
+    bool (*call_before)(void *ctx, uint64_t time, uint64_t address);
+
     /* The symbol of a function that was inlined (dec_function.inlined); UINT32_MAX: no memory. NULL: such
      * functions are no calls. */
     uint32_t (*inlined)(void *ctx, const struct dec_function *function, uint32_t node);

@@ -211,12 +211,29 @@ static int stray(struct dec_stack *s, uint64_t address, const struct dec_functio
     return stk_island(s, address, TDB_CALL_NO_CALL, true);
 }
 
-/* The outermost frame of an island returns. */
-static int return_from_base(struct dec_stack *s, uint64_t address, const struct dec_function *function)
+/* The function that made the call behind which `address` stands. It may be the last of its instructions, so
+ * that another begins at the address: a call that does not return, code that runs on from one symbol into the
+ * next (glibc's _start into _dl_start_user). */
+static const struct dec_function *caller_at(struct dec_stack *s, uint64_t address)
 {
-    long i = stk_find_function(s, s->frames.n - 1, function);
-    int done;
+    const struct dec_function *function = stk_function(s, address);
 
+    if (function && is_entry(function, address) && s->config.call_before &&
+        s->config.call_before(s->config.ctx, s->now, address))
+        return stk_function(s, address - 1);
+    return function;
+}
+
+/* The outermost frame of an island returns. */
+static int return_from_base(struct dec_stack *s, uint64_t address)
+{
+    const struct dec_function *function = caller_at(s, address);
+    int done;
+    long i;
+
+    if (!function)
+        return -1;
+    i = stk_find_function(s, s->frames.n - 1, function);
     if (stk_top(s)->island.switched) {
         done = stk_settle(s, address);
         if (!done)
@@ -247,7 +264,7 @@ static int return_unmatched(struct dec_stack *s, uint64_t address)
     if (s->skipped && is_entry(function, address))
         return stk_tail(s, function);
     if (stk_top(s)->kind == FRAME_BASE)
-        return return_from_base(s, address, function);
+        return return_from_base(s, address);
     if (is_entry(function, address))
         return return_into_entry(s, function);
     return stray(s, address, function);

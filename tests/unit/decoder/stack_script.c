@@ -27,7 +27,7 @@ static const struct function table[] = {
     {"main", 0x1000, 0x100, DEC_ROLE_PLAIN, NULL},
     {"a", 0x2000, 0x100, DEC_ROLE_PLAIN, NULL},
     {"b", 0x3000, 0x100, DEC_ROLE_PLAIN, NULL},
-    {"c", 0x4000, 0x100, DEC_ROLE_PLAIN, NULL},
+    {"c", 0x4000, 0x1000, DEC_ROLE_PLAIN, NULL},
     {"d", 0x5000, 0x100, DEC_ROLE_PLAIN, NULL},
     {"a.cold", 0x6000, 0x100, DEC_ROLE_PLAIN, "a"},
     {"f@plt", 0x7000, 0x10, DEC_ROLE_PLAIN, NULL},
@@ -114,6 +114,15 @@ static unsigned instruction_length(void *ctx, uint64_t time, uint64_t address)
     (void)ctx;
     (void)time;
     return address == place("read+8") ? 2 : 5;
+}
+
+/* The last instruction of "c" is a call. */
+static bool call_before(void *ctx, uint64_t time, uint64_t address)
+{
+    (void)ctx;
+    (void)time;
+    assert_true(function(ctx, time, address)->start == address);
+    return address == place("d");
 }
 
 static struct dec_inline_tree *inlined;
@@ -218,6 +227,7 @@ static void set_up(struct dec_stack_config *config, const struct script_options 
     }
     *config = (struct dec_stack_config){.function = function,
                                         .length = instruction_length,
+                                        .call_before = call_before,
                                         .segment = segment,
                                         .offcpu = options->offcpu,
                                         .noffcpu = options->noffcpu,

@@ -32,6 +32,30 @@ static void begins_deep(void **state)
     assert_int_equal(script_counts().reconstructed, 4);
 }
 
+/* `c` ends in a call, so that what it called returns to the first byte of `d`: by c, unless no call stands
+ * there. */
+static void caller_is_where_the_call_is(void **state)
+{
+    (void)state;
+    assert_string_equal(script_run("0 enable - b+40\n"
+                                   "10 ret b+48 d\n"
+                                   "20 call d+16 a\n"
+                                   "30 ret a+8 d+21\n"
+                                   "40 ret d+40 main+21\n"
+                                   "50 jmp main+40 main",
+                                   NULL),
+                        "main 0+50 self 10 no-call no-return\n"
+                        "  c 0+40 self 20 no-call\n"
+                        "    b 0+10 self 10 no-call\n"
+                        "    a 20+10 self 10\n");
+    assert_string_equal(script_run("0 enable - handler+40\n"
+                                   "10 ret handler+48 restorer\n"
+                                   "20 jmp restorer+8 restorer",
+                                   NULL),
+                        "restorer 0+20 self 10 no-call no-return\n"
+                        "  handler 0+10 self 10 no-call\n");
+}
+
 static void begins_before_a_tail_call(void **state)
 {
     (void)state;
@@ -554,6 +578,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(begins_deep),
+        cmocka_unit_test(caller_is_where_the_call_is),
         cmocka_unit_test(begins_before_a_tail_call),
         cmocka_unit_test(gap_ends_a_segment),
         cmocka_unit_test(off_cpu_across_a_gap),
