@@ -329,6 +329,6 @@ int fast_run(struct fast *f, const struct pt_run *run)
         count_all(f);
     st_vec_free(&psbs);
     w->until = UINT64_MAX;
-    out_flush(w->out, NULL);
+    out_flush(w->out);
     return w->out->rc ? w->out->rc : rc < 0 ? rc : 0;
 }

@@ -16,8 +16,8 @@
  * between them is not repeated, nor counted.
  *
  * Time: the trace holds points (TSC, MTC, CYC packets). An event at a point has DEC_TIME_EXACT; those between
- * two points are spread by the instructions between them, never beyond the later point; time never goes back
- * within a ring.
+ * two points are spread by the instructions between them, never beyond the later point, also where a gap is
+ * among them; time never goes back within a ring.
  *
  * A ring of a CPU that traces the kernel changes threads in the middle of kernel code: dec_stream_info then
  * changes between two events without a DEC_DISABLE; what follows belongs to the other thread, which goes on

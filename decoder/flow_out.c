@@ -1,6 +1,7 @@
 /* Times for events between two points, and batches. */
 #include "decoder/flow_out.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,19 +135,27 @@ static void spread_cycles(struct flow_out *out, uint32_t cycles)
     out->cycles_left += passed > given ? passed - given : 0;
 }
 
-static void hand_on(struct flow_out *out, const char *detail)
+/* The events from `from` to before `to` as a batch. */
+static void hand_on_some(struct flow_out *out, size_t from, size_t to, const char *detail)
 {
-    if (out->n && out->emit && !out->rc)
-        out->rc = out->emit(out->ctx, &out->info, out->events, out->n, detail);
-    out->n = out->first = 0;
+    if (from < to && out->emit && !out->rc)
+        out->rc = out->emit(out->ctx, &out->info, out->events + from, to - from, detail);
+}
+
+/* A gap is the last of its batch. */
+static void hand_on(struct flow_out *out)
+{
+    hand_on_some(out, 0, out->gap, out->detail);
+    hand_on_some(out, out->gap, out->n, NULL);
+    out->n = out->first = out->gap = 0;
 }
 
 /* Gives times without knowing the next point: at the rate of before. The point moves on to the present. */
-void out_flush(struct flow_out *out, const char *detail)
+void out_flush(struct flow_out *out)
 {
     double span = out->ns_per_instruction * (double)out->instructions;
     spread(out, span, out->ns_per_instruction, 0);
-    hand_on(out, detail);
+    hand_on(out);
     if (out->given > out->point)
         out->point = out->given;
     out->instructions = 0;
@@ -186,7 +195,7 @@ void out_point(struct flow_out *out, uint64_t ns, bool exact, uint32_t cycles)
         spread(out, 0, 0, 0);
     }
     if (out->n > OUT_ROOM / 2)
-        hand_on(out, NULL);
+        hand_on(out);
     out->point = ns;
     out->instructions = 0;
     out->exact = exact;
@@ -198,7 +207,7 @@ static void append(struct flow_out *out, const struct dec_event *event)
     out->events[out->n++] = *event;
     out->exact = false;
     if (out->n == OUT_ROOM)
-        out_flush(out, NULL);
+        out_flush(out);
 }
 
 /* What ran since the last event that can tell, for one that can: as its `arg`. */
@@ -251,11 +260,13 @@ bool out_gap(struct flow_out *out, enum dec_gap reason, const struct dec_image *
     bool again = out->idle && out->gap_key == key;
     if (again && (!out->open || out_take_back(out)))
         return false;
-    if (out->n == OUT_ROOM - 1)
-        out_flush(out, NULL);
+    /* It waits for the next point too: what came before it did not happen later than that. */
+    if (out->gap || out->n == OUT_ROOM - 1)
+        out_flush(out);
     out->counts->gaps += !again;
     append(out, &event);
-    out_flush(out, detail);
+    out->gap = out->n;
+    snprintf(out->detail, sizeof(out->detail), "%s", detail);
     out->idle = true;
     out->open = false;
     out->gap_key = key;
@@ -265,7 +276,7 @@ bool out_gap(struct flow_out *out, enum dec_gap reason, const struct dec_image *
 void out_who(struct flow_out *out, const struct dec_where *where)
 {
     if (out->info.pid != where->pid || out->info.tid != where->tid)
-        out_flush(out, NULL);
+        out_flush(out);
     out->info.pid = where->pid;
     out->info.tid = where->tid;
     out->cpu = where->cpu;

@@ -6,7 +6,8 @@
 #include "decoder/flow.h"
 
 enum {
-    OUT_ROOM = 8192 /* events held back at most, to wait for the next point of time */
+    OUT_ROOM = 8192, /* events held back at most, to wait for the next point of time */
+    OUT_DETAIL = 768,
 };
 
 struct flow_out {
@@ -27,6 +28,10 @@ struct flow_out {
     size_t n;
 
     size_t first; /* of events: from here on they wait for their times */
+
+    size_t gap; /* the gap among the events, at most one: how many there are up to and with it; 0: none */
+
+    char detail[OUT_DETAIL]; /* of that gap */
 
     bool timed; /* a point was seen */
 
@@ -104,6 +109,6 @@ bool out_take_back(struct flow_out *out);
 bool out_gap(struct flow_out *out, enum dec_gap reason, const struct dec_image *image, const char *detail);
 
 /* Gives times and hands everything on. */
-void out_flush(struct flow_out *out, const char *detail);
+void out_flush(struct flow_out *out);
 
 #endif

@@ -70,7 +70,7 @@ void walk_stretch(struct walk *w, uint64_t ip, uint16_t flags)
 int walk_gap(struct walk *w, int result, enum dec_gap reason, const struct dec_image *image, const char *fmt,
              ...)
 {
-    char detail[768];
+    char detail[OUT_DETAIL];
     va_list args;
     va_start(args, fmt);
     vsnprintf(detail, sizeof(detail), fmt, args);
@@ -577,6 +577,6 @@ int walk_run(struct walk *w, int rc)
     }
     if (rc == WALK_PSB && !w->out->rc)
         return rc;
-    out_flush(w->out, NULL);
+    out_flush(w->out);
     return w->out->rc ? w->out->rc : rc < 0 ? rc : 0;
 }

@@ -49,6 +49,8 @@ struct script {
 
     uint64_t last_time;
 
+    bool on; /* a stretch has begun and not ended */
+
     int stop_after; /* events; 0: never */
 };
 
@@ -200,6 +202,8 @@ static inline int script_emit(void *ctx, const struct dec_stream_info *info, con
     for (size_t i = 0; i < n; i++) {
         assert_true(events[i].time >= s->last_time); /* time never goes back */
         s->last_time = events[i].time;
+        assert_false(s->on && events[i].kind == DEC_ENABLE); /* it ended first */
+        s->on = events[i].kind != DEC_DISABLE && events[i].kind != DEC_GAP;
         assert_true(events[i].kind != DEC_GAP || (i + 1 == n && detail));
         assert_int_equal(st_vec_push(&s->events, events[i]), 0);
         script_line(s, &events[i]);
@@ -237,6 +241,7 @@ static inline void script_clear(struct script *s)
     s->events.n = 0;
     s->text.n = 0;
     s->last_time = 0;
+    s->on = false;
     s->detail[0] = '\0';
     memset(&s->counts, 0, sizeof(s->counts));
     assert_int_equal(st_vec_reserve(&s->text, 1), 0);

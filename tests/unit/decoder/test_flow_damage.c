@@ -311,6 +311,115 @@ static void an_overwritten_ring_begins_with_a_gap(void **state)
     assert_int_equal(s->events.at[0].time, 1234);
 }
 
+/* Bytes that begin no packet, or a packet of the CPU's that says that it lost some. */
+static void put_damage(struct script *s, bool overflow)
+{
+    size_t at = script_size(s);
+    if (overflow) {
+        put_plain(s, ppt_ovf);
+        return;
+    }
+    put_plain(s, ppt_pad);
+    put_plain(s, ppt_pad);
+    s->trace[at] = s->trace[at + 1] = 0x02;
+}
+
+static uint64_t time_of(const struct script *s, size_t i, enum dec_kind kind)
+{
+    assert_true(i < s->events.n);
+    assert_int_equal(s->events.at[i].kind, kind);
+    return s->events.at[i].time;
+}
+
+/* Damage before a PSB+, and more behind it before anything was decoded there: the place that it tells does
+ * not stay open, and what is missing is one gap, or two that follow on. */
+static void damage_behind_a_psb_goes_on_with_that_before_it(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe);
+    put_psb(s, 0x1000, 10000);
+    put_tnt(s, "T");
+    put_tnt(s, "T"); /* libipt reads ahead and loses this one */
+    put_damage(s, false);
+    put_psb(s, 0x1000, 20000);
+    put_damage(s, false);
+    put_psb(s, 0x1000, 30000);
+    put_tnt(s, "T");
+    script_expect(s, "on 0 1000\njcc 1000 1000\ngap 5\non 0 1000\njcc 1000 1000\n");
+    assert_in_range(time_of(s, 2, DEC_GAP), 10000, 20000);
+    assert_int_equal(time_of(s, 3, DEC_ENABLE), 30000);
+    assert_int_equal(s->counts.gaps, 1);
+}
+
+static void an_overflow_behind_a_psb_follows_on_damage_before_it(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe);
+    put_psb(s, 0x1000, 10000);
+    put_tnt(s, "T");
+    put_tnt(s, "T");
+    put_damage(s, false);
+    put_psb(s, 0x1000, 20000);
+    put_damage(s, true);
+    put_ip(s, ppt_fup, 0x1000);
+    put_tnt(s, "T");
+    script_expect(s, "on 0 1000\njcc 1000 1000\ngap 5\non 0 1000\ngap 1\non 0 1000\njcc 1000 1000\n");
+    assert_in_range(time_of(s, 2, DEC_GAP), 10000, 20000);
+    assert_int_equal(time_of(s, 3, DEC_ENABLE), 20000);
+    assert_int_equal(s->counts.gaps, 2);
+    assert_int_equal(s->counts.overflows, 1);
+}
+
+/* Another thread from 20000 on. */
+static int where_changes(void *ctx, uint32_t ring, uint64_t time, struct dec_where *where)
+{
+    struct script *s = ctx;
+    bool later = time >= 20000;
+    (void)ring;
+    *where = (struct dec_where){
+        .pid = 7, .tid = later ? 9 : 8, .cpu = 3, .space = s->space, .until = later ? UINT64_MAX : 20000};
+    return 0;
+}
+
+/* A place was told already when it turns out that nothing can be decoded there, as before: it ends. */
+static void a_place_that_was_told_ends_in_a_gap_of_its_own(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe);
+    s->where = where_changes;
+    put_psb(s, 0x1000, 10000);
+    put_tnt(s, "T");
+    put_tsc(s, 20000);
+    put_ip(s, ppt_tip, 0x1000); /* but there is a conditional jump */
+    put_ip(s, ppt_tip, 0x1000);
+    put_tnt(s, "T");
+    script_expect(s, "on 0 1000\njcc 1000 1000\ngap 3\non 0 1000\ngap 3\non 0 1000\njcc 1000 1000\n");
+    assert_int_equal(s->counts.gaps, 1);
+}
+
+/* Instructions took long at first. What ran before the damage is not told later than the next packet that
+ * tells a time, and that one's time holds. */
+static void damage_is_not_later_than_the_time_behind_it(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe);
+    put_psb(s, 0x1000, 10000);
+    for (int i = 0; i < 20; i++)
+        put_tnt(s, "TTTTTT");
+    put_tsc(s, 10000 + 120 * 1000);
+    put_tnt(s, "TTTTTT"); /* the last bit of this one is at that time */
+    put_tnt(s, "TTTTTT");
+    put_tnt(s, "T");
+    put_damage(s, false);
+    put_psb(s, 0x1000, 10000 + 120 * 1000 + 3000);
+    put_tnt(s, "T");
+    assert_int_equal(script_run(s), 0);
+    assert_in_range(time_of(s, 129, DEC_COND_JUMP), 130001, 132999);
+    assert_int_equal(time_of(s, 133, DEC_GAP), 133000);
+    assert_int_equal(time_of(s, 134, DEC_ENABLE), 133000);
+    assert_true(s->events.at[134].flags & DEC_TIME_EXACT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -329,6 +438,10 @@ int main(void)
         SCRIPT_TEST(time_that_goes_back_behind_a_loss_stands_still),
         SCRIPT_TEST(snapshots_that_overlap_are_decoded_once),
         SCRIPT_TEST(an_overwritten_ring_begins_with_a_gap),
+        SCRIPT_TEST(damage_behind_a_psb_goes_on_with_that_before_it),
+        SCRIPT_TEST(an_overflow_behind_a_psb_follows_on_damage_before_it),
+        SCRIPT_TEST(a_place_that_was_told_ends_in_a_gap_of_its_own),
+        SCRIPT_TEST(damage_is_not_later_than_the_time_behind_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
