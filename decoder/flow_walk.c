@@ -535,7 +535,9 @@ int walk_sync(struct walk *w)
     }
     int rc = walk_ask(w);
     if (w->gap_first) {
+        bool exact = w->out->exact;
         out_gap(w->out, w->gap_first, NULL, "older trace was overwritten in the ring");
+        w->out->exact = exact; /* the PSB+ has a time, and its place is that of then */
         w->gap_first = 0;
     }
     if (!(status & pts_ip_suppressed))

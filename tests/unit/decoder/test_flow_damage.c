@@ -311,6 +311,24 @@ static void an_overwritten_ring_begins_with_a_gap(void **state)
     assert_int_equal(s->events.at[0].time, 1234);
 }
 
+/* What is missing ends with the PSB+, whose time its place has, and not as late as the next packet with a
+ * time allows. */
+static void an_overwritten_ring_begins_at_its_first_psb(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe);
+    s->overwritten = true;
+    put_psb(s, 0x1000, 1000);
+    put_tnt(s, "T");
+    put_tsc(s, 2000);
+    put_tnt(s, "T");
+    script_expect(s, "gap 7\non 0 1000\njcc 1000 1000\njcc 1000 1000\n");
+    assert_int_equal(s->events.at[0].time, 1000);
+    assert_int_equal(s->events.at[1].time, 1000);
+    assert_true(s->events.at[1].flags & DEC_TIME_EXACT);
+    assert_in_range(s->events.at[2].time, 1001, 1999);
+}
+
 /* Bytes that begin no packet, or a packet of the CPU's that says that it lost some. */
 static void put_damage(struct script *s, bool overflow)
 {
@@ -438,6 +456,7 @@ int main(void)
         SCRIPT_TEST(time_that_goes_back_behind_a_loss_stands_still),
         SCRIPT_TEST(snapshots_that_overlap_are_decoded_once),
         SCRIPT_TEST(an_overwritten_ring_begins_with_a_gap),
+        SCRIPT_TEST(an_overwritten_ring_begins_at_its_first_psb),
         SCRIPT_TEST(damage_behind_a_psb_goes_on_with_that_before_it),
         SCRIPT_TEST(an_overflow_behind_a_psb_follows_on_damage_before_it),
         SCRIPT_TEST(a_place_that_was_told_ends_in_a_gap_of_its_own),
