@@ -113,7 +113,9 @@ const char *model_waker(const struct st_stall_record *s, bool by_timer, char *bu
         model_thread_text(s->waker_tid, s->waker_comm, buf, size);
         break;
     case ST_WAKER_SOFTIRQ:
-        if (!st_stall_knows_vec(s))
+        if (by_timer)
+            snprintf(buf, size, "its own time-out");
+        else if (!st_stall_knows_vec(s))
             snprintf(buf, size, "a softirq");
         else if (s->waker_vec < sizeof(softirqs) / sizeof(softirqs[0]))
             snprintf(buf, size, "softirq %s", softirqs[s->waker_vec]);
@@ -124,7 +126,7 @@ const char *model_waker(const struct st_stall_record *s, bool by_timer, char *bu
         if (s->waker_irq[0])
             snprintf(buf, size, "irq %u %s", s->waker_vec, s->waker_irq);
         else
-            snprintf(buf, size, "%s", by_timer ? "its time-out" : "an interrupt");
+            snprintf(buf, size, "%s", by_timer ? "its own time-out" : "an interrupt");
         break;
     case ST_WAKER_NMI:
         snprintf(buf, size, "an NMI");
@@ -163,15 +165,17 @@ void model_reason(const struct st_stall_record *s, uint64_t duration, bool going
     snprintf(text, size, "thread %u \"%s\" %s", s->tid, s->comm, verb_of(s));
     if (duration || going_on)
         append(text, size, " ", how_long);
-    if (model_in_syscall(s) >= 0)
-        append(text, size, " in ",
+    if (model_in_syscall(s) >= 0) /* of an event loop that is away it is the last of several things */
+        append(text, size, s->kind == ST_STALL_BUSY ? ", now in " : " in ",
                st_syscall_name(s->syscall, s->flags & ST_STALL_COMPAT, call, sizeof(call)));
     if (s->kind == ST_STALL_OFFCPU && !(s->state & 0x7ff) && s->next_tid) {
         append(text, size, ", preempted by ",
                model_thread_text(s->next_tid, s->next_comm, next, sizeof(next)));
     }
-    append(text, size, ", woken by ", waker);
-    append(text, size, " after timer ", timer);
+    if (s->kind == ST_STALL_OFFCPU || s->kind == ST_STALL_SYSCALL) { /* not of one wait among others */
+        append(text, size, ", woken by ", waker);
+        append(text, size, " after timer ", timer);
+    }
     if (s->kind == ST_STALL_RUNQ && s->next_tid) {
         append(text, size, " while the CPU ran ",
                model_thread_text(s->next_tid, s->next_comm, next, sizeof(next)));

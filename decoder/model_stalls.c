@@ -332,6 +332,8 @@ static int write_attrs(struct stall_writer *sw, int64_t id, struct st_stall_reco
         model_thread_text(r->next_tid, r->next_comm, next, sizeof(next));
         rc = add_attr(&a, "next", TDB_T(next));
     }
+    if (!rc && !r->end_ktime)
+        rc = add_attr(&a, "noticed_after_ns", TDB_N(r->measured_ns));
     if (!rc && (r->flags & ST_STALL_IDLE))
         rc = add_attr(&a, "idle", TDB_N(1));
     if (!rc && (r->flags & ST_STALL_STACK_LATE))
@@ -355,16 +357,23 @@ static int64_t waker_thread(const struct stall_writer *sw, const struct st_stall
     return t ? model_thread_id(t) : 0;
 }
 
-/* The timer interrupt has no handler's name; the stack of what it did tells that a time-out ended the wait.
- */
+static bool is_named(const struct stall_writer *sw, uint64_t address, const char *name)
+{
+    const struct dec_kernel_name *found = address ? dec_sideband_kernel_name(sw->m->sb, address) : NULL;
+
+    return found && !strcmp(found->name, name);
+}
+
+/* The timer of the wait itself wakes out of hrtimer_wakeup() (kernel/time/hrtimer.c) or process_timeout()
+ * (kernel/time/sleep_timeout.c), which wake nobody else; the latter leaves no frame of its own. */
 static bool by_own_timer(const struct stall_writer *sw, const struct st_stall_record *r)
 {
-    for (size_t i = 0; i < r->wstack_n && i < ST_STALL_WSTACK; i++) {
-        const struct dec_kernel_name *name = dec_sideband_kernel_name(sw->m->sb, r->wstack[i]);
+    bool expired = is_named(sw, r->timer_func, "process_timeout");
 
-        if (name && !strcmp(name->name, "hrtimer_wakeup"))
+    for (size_t i = 0; i < st_stall_waker_kernel(r); i++)
+        if (is_named(sw, r->wstack[i], "hrtimer_wakeup") ||
+            (expired && i < 3 && is_named(sw, r->wstack[i], "call_timer_fn")))
             return true;
-    }
     return false;
 }
 
@@ -390,6 +399,7 @@ static int write_stall(struct stall_writer *sw, int64_t id, struct stall *s)
     const struct dec_thread *thread = dec_sideband_thread(sw->m->sb, (int32_t)r->tid, (int32_t)r->cpu, now);
     char trigger[128], state[32], call[64], waker[64], timer[128], reason[512];
     int64_t kstack = 0, ustack = 0, wstack = 0, wustack = 0;
+    bool own_timer = by_own_timer(sw, r);
     int rc = kernel_stack(sw, r->kstack, r->kstack_n, &kstack);
 
     if (!rc && thread)
@@ -401,8 +411,10 @@ static int write_stall(struct stall_writer *sw, int64_t id, struct stall *s)
     if (rc)
         return rc;
     name_next(sw, r, now);
-    model_waker(r, by_own_timer(sw, r), waker, sizeof(waker));
+    model_waker(r, own_timer, waker, sizeof(waker));
     timer_name(sw, r, timer, sizeof(timer));
+    if (own_timer)
+        *timer = '\0'; /* the waker says it */
     model_reason(r, duration, !end, waker, timer, reason, sizeof(reason));
     struct tdb_value row[] = {
         TDB_N(id),

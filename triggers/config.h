@@ -180,15 +180,19 @@ struct thread_hist {
 #define HIST_FIRST   256  /* threads whose histograms are found at once */
 #define HIST_THREADS 4096 /* that are told apart beside them */
 
-/* What a program tells of a thread whose stall goes on. */
+/* What a program tells of a thread whose stall goes on, all of one moment. */
 struct thread_look {
     st_u64 seq;
 
-    st_u64 ip, sp, bp; /* user registers */
+    st_u64 ip, sp, bp; /* user registers; ip is 0 where they are not known: it runs */
 
     st_u64 args[6];
 
-    st_u32 kstack_n;
+    st_s32 syscall; /* that it is in, and that args are of; -1: none */
+
+    st_u32 state; /* as st_stall_record.state; 0: it runs, or could */
+
+    st_u32 kstack_n; /* 0 also where it runs */
 
     st_u32 compat;
 

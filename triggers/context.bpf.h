@@ -230,6 +230,9 @@ static __always_inline void describe_waker(void *ctx, struct task_struct *task, 
     struct cpu_context *cpu = this_cpu();
     st_u64 id = bpf_get_current_pid_tgid();
 
+    r->waker_vec = 0;
+    r->waker_irq[0] = '\0';
+    r->timer_func = r->timer_ktime = 0;
     r->waker_ctx = context_of(preempt_count());
     r->waker_pid = id >> 32;
     r->waker_tid = (st_u32)id;

@@ -5,12 +5,15 @@
 #include "triggers/places.h"
 #include "triggers/privilege.h"
 #include "triggers/python_stall.h"
+#include "triggers/record_text.h"
+#include "triggers/timeout_asked.h"
 #include "triggers/ustack.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -322,6 +325,20 @@ static bool look_at(struct trg_state *s, const struct st_stall_record *r, struct
            (look->seq == r->seq || s->look_any);
 }
 
+/* Of the call that it sleeps in. Since when is known of a stall that is one call. */
+static void add_timeout(const struct trg_state *s, struct st_stall_record *r, const struct thread_look *look)
+{
+    bool is_call = !s->span || r->kind == ST_STALL_SYSCALL;
+    uint64_t ns = look->compat ? 0
+                               : trg_timeout_asked((pid_t)r->pid, look->syscall, look->args,
+                                                   is_call ? r->start_ktime : 0);
+    char text[24];
+
+    snprintf(text, sizeof(text), "%" PRIu64, ns);
+    if (ns)
+        trg_add_attribute(r, "timeout_ns", text);
+}
+
 static void complete_ongoing(struct trg_state *s, const struct trg_python *python, struct st_stall_record *r)
 {
     struct thread_look look;
@@ -331,12 +348,16 @@ static void complete_ongoing(struct trg_state *s, const struct trg_python *pytho
         return;
     r->kstack_n = (uint16_t)look.kstack_n;
     memcpy(r->kstack, look.kstack, look.kstack_n * sizeof(look.kstack[0]));
+    if (s->span)
+        r->state = look.state;
     if (!look.ip)
         return;
     r->ustack[0] = look.ip;
     r->ustack_n = 1;
-    if (r->syscall >= 0)
+    if (r->syscall >= 0 && r->syscall == look.syscall)
         memcpy(r->syscall_args, look.args, sizeof(look.args));
+    if (look.state)
+        add_timeout(s, r, &look);
     if (!look.compat)
         r->ustack_n += (uint16_t)trg_walk_user_stack((pid_t)r->pid, look.sp, look.bp, r->ustack + 1,
                                                      ST_STALL_USTACK - 1);

@@ -29,17 +29,24 @@ static __always_inline void copy_args(st_u64 *args, struct pt_regs *regs, bool c
     args[5] = compat ? regs->bp : regs->r9;
 }
 
-static __always_inline void look_at_thread(struct thread_look *l, struct task_struct *task, bool compat)
+/* Of a thread that has a CPU the kernel's stack is that of an earlier moment, and so are its user registers,
+ * unless it is known to be in a system call all the while. */
+static __always_inline void look_at_thread(struct thread_look *l, struct task_struct *task, bool compat,
+                                           bool in_syscall)
 {
     struct pt_regs *regs = user_registers(task);
-    long bytes;
+    bool runs = task->on_cpu;
+    long bytes = 0;
 
-    l->ip = regs->ip;
+    l->ip = runs && !in_syscall ? 0 : regs->ip;
     l->sp = regs->sp;
     l->bp = regs->bp;
     l->compat = compat;
+    l->syscall = l->ip ? (st_s32)regs->orig_ax : -1;
+    l->state = runs ? 0 : task->__state;
     copy_args(l->args, regs, compat);
-    bytes = bpf_get_task_stack(task, l->kstack, sizeof(l->kstack), 0);
+    if (!runs)
+        bytes = bpf_get_task_stack(task, l->kstack, sizeof(l->kstack), 0);
     l->kstack_n = bytes > 0 ? bytes / sizeof(l->kstack[0]) : 0;
 }
 

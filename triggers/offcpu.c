@@ -2,6 +2,7 @@
 #include "triggers/kit.h"
 #include "triggers/places.h"
 #include "triggers/record_text.h"
+#include "triggers/timeout_asked.h"
 
 #include "triggers/offcpu.skel.h"
 
@@ -21,6 +22,7 @@ static int configure(struct offcpu_bpf *bpf, const struct trg_open *how, struct 
     bpf->rodata->offcpu.measure_only = how->config->measure_only;
     bpf->rodata->offcpu.count_idle = options->count_idle;
     bpf->rodata->offcpu.worst = how->spec->worst;
+    bpf->rodata->real_offset = trg_real_offset();
     bpf->rodata->offcpu.early = how->config->early;
     bpf->rodata->make_timers_anywhere = places.nolock;
     clock_getres(CLOCK_MONOTONIC_COARSE, &tick); /* the kernel's TICK_NSEC */

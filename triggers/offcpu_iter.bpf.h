@@ -65,7 +65,7 @@ int offcpu_look_at(struct bpf_iter__task *ctx)
     l = bpf_map_lookup_elem(&look, &zero);
     if (!t || !l || !(t->off & ONGOING))
         return 0;
-    look_at_thread(l, task, t->flags & ST_STALL_COMPAT);
+    look_at_thread(l, task, t->flags & ST_STALL_COMPAT, false);
     l->seq = *(volatile st_u64 *)&t->off & ONGOING ? t->seq : 0;
     bpf_seq_write(ctx->meta->seq, l, sizeof(*l));
     return 0;

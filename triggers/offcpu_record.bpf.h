@@ -6,6 +6,7 @@
 #include "triggers/look.bpf.h"
 #include "triggers/offcpu_thread.bpf.h"
 #include "triggers/python.bpf.h"
+#include "triggers/timeout.bpf.h"
 #include "triggers/uring.bpf.h"
 
 #define URING_AT   (ABOUT_PEER + 4 * ABOUT_SLOT) /* behind what a wake-up by a socket tells */
@@ -141,6 +142,18 @@ static __noinline void about_uring(struct st_stall_record *r)
     r->extra_n = URING_AT + 2 * URING_ROOM;
 }
 
+/* What woke it by data had no time-out, or another one. */
+static __noinline void about_timeout(struct st_stall_record *r)
+{
+    static const char timeout[] = "timeout_ns=%llu";
+    st_u64 ns = r->extra_n || r->flags & ST_STALL_STACK_LATE ? 0 : timeout_asked(r);
+
+    if (!ns)
+        return;
+    about_number(r, 0, timeout, ns);
+    r->extra_n = ABOUT_SLOT;
+}
+
 static __noinline bool finish_record(struct thread *t, st_u32 slot)
 {
     struct task_struct *task = bpf_get_current_task_btf();
@@ -155,6 +168,7 @@ static __noinline bool finish_record(struct thread *t, st_u32 slot)
 
         if (regs->ip != p->r.ustack[0] || regs->sp != p->sp)
             p->r.flags |= ST_STALL_STACK_LATE;
+        about_timeout(&p->r);
         find_wake_time(p, task);
         if (!(p->r.flags & ST_STALL_COMPAT))
             walk_user_stack(p);

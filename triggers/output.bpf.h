@@ -17,6 +17,8 @@ struct pending {
 
     st_u64 run_delay; /* task_struct.sched_info.run_delay before the thread got its CPU */
 
+    st_u64 woken, gap; /* when it was woken last, and the time before the wake-up that is kept: spans */
+
     st_u64 waker_python_n; /* words of waker_python in use */
 
     st_u64 waker_python[2 * PYTHON_WAKER_FRAMES]; /* pairs as in r.ustack: offcpu */

@@ -3,8 +3,10 @@
 #include "base/safetext.h"
 #include "base/syscalls.h"
 #include "base/units.h"
+#include "triggers/timeout.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 void trg_put(struct trg_out *o, const char *fmt, ...)
@@ -40,16 +42,36 @@ void trg_put_syscall(struct trg_out *o, const struct st_stall_record *r)
         trg_put(o, " outside of system calls (page fault)");
 }
 
-/* A hrtimer's wake-up runs in the timer interrupt, which has no handler's name; the stack tells. */
+static bool is_named(trg_ksym_fn *name, void *ctx, uint64_t address, const char *expected)
+{
+    const char *symbol = name && address ? name(ctx, address) : NULL;
+
+    return symbol && !strcmp(symbol, expected);
+}
+
+/* The timer of the wait itself wakes out of hrtimer_wakeup() (kernel/time/hrtimer.c) or process_timeout()
+ * (kernel/time/sleep_timeout.c), which wake nobody else; the latter leaves no frame of its own. */
 static bool by_own_timer(const struct st_stall_record *r, trg_ksym_fn *name, void *ctx)
 {
-    for (size_t i = 0; name && i < st_stall_waker_kernel(r); i++) {
-        const char *symbol = name(ctx, r->wstack[i]);
+    bool expired = is_named(name, ctx, r->timer_func, "process_timeout");
 
-        if (symbol && !strcmp(symbol, "hrtimer_wakeup"))
+    for (size_t i = 0; i < st_stall_waker_kernel(r); i++)
+        if (is_named(name, ctx, r->wstack[i], "hrtimer_wakeup") ||
+            (expired && i < 3 && is_named(name, ctx, r->wstack[i], "call_timer_fn")))
             return true;
-    }
     return false;
+}
+
+/* The length is that of the call: not told of a wait of another length, the call's second one. */
+static void put_own_timer(struct trg_out *o, const struct st_stall_record *r)
+{
+    const char *asked = trg_attribute(r, "timeout_ns");
+    int64_t ns = asked ? strtoll(asked, NULL, 10) : 0, slept = (int64_t)(r->wake_ktime - r->start_ktime);
+    char text[24];
+
+    trg_put(o, ", woken by its own time-out");
+    if (asked && r->wake_ktime && ST_TIMEOUT_FITS(ns, slept))
+        trg_put(o, " of %s", st_format_duration(ns, text, sizeof(text)));
 }
 
 void trg_put_timer(struct trg_out *o, const struct st_stall_record *r, trg_ksym_fn *name, void *ctx)
@@ -67,7 +89,7 @@ void trg_put_timer(struct trg_out *o, const struct st_stall_record *r, trg_ksym_
     trg_put(o, " after timer %s", safe);
 }
 
-static void put_irq(struct trg_out *o, const struct st_stall_record *r, trg_ksym_fn *name, void *ctx)
+static void put_irq(struct trg_out *o, const struct st_stall_record *r)
 {
     char handler[17], safe[68];
 
@@ -76,7 +98,7 @@ static void put_irq(struct trg_out *o, const struct st_stall_record *r, trg_ksym
     if (safe[0])
         trg_put(o, ", woken by irq %u %s", r->waker_vec, safe);
     else
-        trg_put(o, ", woken by %s", by_own_timer(r, name, ctx) ? "its time-out" : "an interrupt");
+        trg_put(o, ", woken by an interrupt");
 }
 
 void trg_put_waker(struct trg_out *o, const struct st_stall_record *r, trg_ksym_fn *name, void *ctx)
@@ -84,6 +106,10 @@ void trg_put_waker(struct trg_out *o, const struct st_stall_record *r, trg_ksym_
     static const char *const softirqs[] = {"HI",       "TIMER",   "NET_TX", "NET_RX",  "BLOCK",
                                            "IRQ_POLL", "TASKLET", "SCHED",  "HRTIMER", "RCU"};
 
+    if ((r->waker_ctx == ST_WAKER_SOFTIRQ || r->waker_ctx == ST_WAKER_IRQ) && by_own_timer(r, name, ctx)) {
+        put_own_timer(o, r);
+        return;
+    }
     switch (r->waker_ctx) {
     case ST_WAKER_TASK:
         trg_put(o, ", woken by ");
@@ -97,7 +123,7 @@ void trg_put_waker(struct trg_out *o, const struct st_stall_record *r, trg_ksym_
         trg_put_timer(o, r, name, ctx);
         break;
     case ST_WAKER_IRQ:
-        put_irq(o, r, name, ctx);
+        put_irq(o, r);
         break;
     case ST_WAKER_NMI:
         trg_put(o, ", woken by an NMI");

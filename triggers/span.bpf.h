@@ -181,6 +181,12 @@ static __noinline void tell_ended(void *ctx, struct thread *t, st_u32 slot, st_u
     bpf_map_delete_elem(&pending, &slot);
 }
 
+/* Of a thread that is off its CPU, as sched_switch has it. A thread that could run has none in a span. */
+static __always_inline st_u32 state_now(struct task_struct *task)
+{
+    return BPF_CORE_READ(task, on_cpu) ? 0 : BPF_CORE_READ(task, __state);
+}
+
 /* The record is filled before the span is marked as told: as long as `start` is what it was, the thread is in
  * that span. False: it could not be told now. */
 static __noinline bool tell_ongoing(struct thread *t, st_u64 start, st_u64 ktime)
@@ -193,6 +199,7 @@ static __noinline bool tell_ongoing(struct thread *t, st_u64 start, st_u64 ktime
     p->r.seq = __sync_fetch_and_add(&last_seq, 1) + 1;
     p->r.start_ktime = start;
     p->r.measured_ns = ktime - start;
+    p->r.state = state_now((struct task_struct *)t->task);
     name_thread(&p->r, (struct task_struct *)t->task);
     span_describe(t, &p->r, NULL);
     t->seq = p->r.seq;
@@ -438,11 +445,11 @@ int span_look_at(struct bpf_iter__task *ctx)
 #ifdef LOOKS_AT_ALL /* what goes on is no thread's own */
     if (!t || !l)
         return 0;
-    look_at_thread(l, task, false);
+    look_at_thread(l, task, false, false);
 #else
     if (!t || !l || !(t->start & ONGOING))
         return 0;
-    look_at_thread(l, task, t->flags & ST_STALL_COMPAT);
+    look_at_thread(l, task, t->flags & ST_STALL_COMPAT, span.kind == ST_STALL_SYSCALL);
 #endif
     l->seq = *(volatile st_u64 *)&t->start & ONGOING ? t->seq : 0;
     bpf_seq_write(ctx->meta->seq, l, sizeof(*l));

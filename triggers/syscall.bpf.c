@@ -4,6 +4,7 @@
 #include "triggers/caller.bpf.h"
 #include "triggers/wakes.bpf.h"
 
+#include "triggers/timeout.bpf.h"
 #include "triggers/uring.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -153,6 +154,8 @@ static __noinline void describe_uring(struct st_stall_record *r)
 static __always_inline void span_describe(struct thread *t, struct st_stall_record *r,
                                           const struct span_end *end)
 {
+    st_u64 ns;
+
     if (uring_told && t->syscall == NR_IO_URING_ENTER)
         describe_uring(r);
     if (!end)
@@ -160,6 +163,9 @@ static __always_inline void span_describe(struct thread *t, struct st_stall_reco
     copy_args(r->syscall_args, user_registers(bpf_get_current_task_btf()), t->flags & ST_STALL_COMPAT);
     if (end->exits)
         return;
+    ns = timeout_asked(r);
+    if (ns)
+        add_attribute(r, "timeout_ns=%llu", ns);
     add_attribute(r, "ret=%lld", end->ret);
     if ((st_s64)end->ret >= 0 && counts_bytes(t))
         add_attribute(r, "bytes=%lld", end->ret);

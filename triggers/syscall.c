@@ -2,6 +2,7 @@
 #include "base/syscalls.h"
 #include "triggers/kit.h"
 #include "triggers/record_text.h"
+#include "triggers/timeout_asked.h"
 #include "triggers/unseen.h"
 
 #include "triggers/syscall.skel.h"
@@ -50,6 +51,7 @@ static int take(struct trg_state *s, struct st_error *err)
     bpf->rodata->uring_told =
         trg_choose_uring(s, bpf->progs.uring_submit, bpf->progs.uring_complete,
                          *only ? !strcmp(only, "io_uring_enter") : s->how.spec->options->count_idle);
+    bpf->rodata->real_offset = trg_real_offset();
     bpf->rodata->only = *only ? st_syscall_number(only, false) : -1;
     bpf_program__set_autoload(bpf->progs.syscall_other_enter, *only);
     bpf_program__set_autoload(bpf->progs.syscall_other_exit, *only);

@@ -3,6 +3,7 @@
 #include "viewer/parts.h"
 #include "base/vec.h"
 #include "viewer/parts_calls.h"
+#include "viewer/parts_wait.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -544,5 +545,5 @@ int vw_make_parts(sqlite3 *db, int64_t id, struct st_error *err)
         return failed(&m);
     rc = make(&m, id);
     free_all(&m);
-    return rc;
+    return rc ? rc : vw_parts_wait(db, id, err);
 }

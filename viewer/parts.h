@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Makes three tables of the connection, for SQL that follows:
+/* Makes four tables of the connection, for SQL that follows:
  *
  * part(start_ns, end_ns, what, state, syscall, place, who, who_ns, timer, call_id, stack_id): the stretches
  * of stall `id`, in the order of time, without holes or overlaps. `what` is running, ready (it could run, and
@@ -21,6 +21,15 @@
  *
  * part_within(function, ns): at most one row, the innermost function that with what it called took 60 % of
  * the time that the thread ran.
+ *
+ * wait: at most one row, with the columns of `stall`: the wait whose stacks, waker and timer the record has.
+ * A stall that is one wait (offcpu) is it. Of another one it is the part that ended with the wake-up of the
+ * record, or the part in which the stall was noticed and which still goes on: start_ns, end_ns (NULL: it goes
+ * on), duration_ns, state and syscall are that part's. No row: none of the parts is it, or they and those
+ * like it (same state and system call) are less than a third of the stall. Beside them: place, the part's;
+ * has_args: the attributes arg0 to arg5 and file are of its system call; times, slept_ns: how many parts are
+ * like it, and their sum; whole_ns, the stall's duration; slept, both as text: "38 ms of the 53 ms (4
+ * times)"; asked_ns, the time-out that its system call was given, where that ended it, or may yet.
  *
  * All are empty for a moment and for a stall of no thread. They replace those of an earlier stall.
  * ST_EFAIL: SQLite's message; ST_ENOMEM. */

@@ -93,7 +93,6 @@ static void print_where(sqlite3_stmt *stmt, FILE *out)
             !strcmp(state, "runnable") ? "ready to run" : state);
 }
 
-/* Of a stall that is no single wait the record has the last wake-up that it saw, or none. */
 static void print_woken_by(sqlite3_stmt *stmt, FILE *out, bool ongoing)
 {
     char state[64], waker[256];
@@ -124,6 +123,8 @@ static void print_head(sqlite3_stmt *stmt, FILE *out, struct stall *s)
                         .waker_thread = sqlite3_column_int64(stmt, 15),
                         .wake = sqlite3_column_int64(stmt, 16),
                         .waker_user_stack = sqlite3_column_int64(stmt, 18)};
+    if (!sqlite3_column_int64(stmt, 19))
+        s->kernel_stack = s->waker_stack = s->waker_thread = s->waker_user_stack = 0;
     s->end = s->ongoing ? later(s->start, s->duration) : sqlite3_column_int64(stmt, 2);
     s->middle = later(s->start, s->duration / 2);
     if (sqlite3_column_int64(stmt, 6))
@@ -141,15 +142,22 @@ static void print_head(sqlite3_stmt *stmt, FILE *out, struct stall *s)
     print_woken_by(stmt, out, s->ongoing);
 }
 
+/* Of a stall that is no single wait the record has the state, the stacks and the waker of one of its waits:
+ * they are told where that wait is most of it. */
 static int read_head(sqlite3 *db, int64_t id, FILE *out, struct stall *s, struct st_error *err)
 {
     static const char sql[] =
         "SELECT l.thread_id, l.start_ns, l.end_ns, l.duration_ns, l.reason, l.trigger, "
-        "l.threshold_ns, t.tid, t.name, l.state, l.syscall, "
-        "coalesce(l.waker, '') || CASE WHEN l.timer IS NULL THEN '' ELSE ', after "
-        "timer ' || l.timer END, l.kernel_stack_id, "
+        "l.threshold_ns, t.tid, t.name, coalesce(w.state, CASE WHEN l.kind IN ('offcpu', 'runq') THEN "
+        "l.state "
+        "END), CASE WHEN l.kind IN ('offcpu', 'runq', 'syscall') THEN l.syscall ELSE w.syscall END, "
+        "CASE WHEN l.kind IN ('offcpu', 'runq') OR w.id IS NOT NULL THEN coalesce(l.waker, '') || CASE WHEN "
+        "l.waker LIKE 'its %time-out' AND w.asked_ns > 0 THEN ' of ' || duration(w.asked_ns) ELSE '' END || "
+        "CASE WHEN l.timer IS NULL THEN '' ELSE ', after timer ' || l.timer END END, l.kernel_stack_id, "
         "l.user_stack_id, l.waker_stack_id, l.waker_thread_id, l.wake_ns, l.kind, "
-        "(SELECT value FROM stall_attr WHERE stall_id = l.id AND key = 'waker_user_stack_id') FROM stall l "
+        "(SELECT value FROM stall_attr WHERE stall_id = l.id AND key = 'waker_user_stack_id'), l.kind IN "
+        "('offcpu', 'runq') OR w.id IS NOT NULL FROM stall l "
+        "LEFT JOIN wait w ON w.slept_ns * 2 >= w.whole_ns "
         "LEFT JOIN thread t ON t.id = l.thread_id WHERE l.id = ?1";
     sqlite3_stmt *stmt;
     char reason[512];
@@ -450,9 +458,9 @@ int vw_report_why(sqlite3 *db, int64_t id, FILE *out, struct st_error *err)
 
     if (rc || !id)
         return rc ? rc : no_stall(db, out, err);
-    rc = read_head(db, id, out, &s, err);
+    rc = vw_make_parts(db, id, err);
     if (!rc)
-        rc = vw_make_parts(db, id, err);
+        rc = read_head(db, id, out, &s, err);
     if (!rc)
         rc = vw_print_parts(db, out, err);
     if (!rc)

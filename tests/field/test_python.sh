@@ -20,7 +20,7 @@ as_written() {
 if row short python-sleep; then
     app
     caught "$python" 'syscall:clock_nanosleep>150ms' -- --kind syscall --tid "$python" --state sleeping --syscall clock_nanosleep \
-        --place '.*clock_nanosleep.*' --says 'clock_nanosleep' --says 'woken by +its time-out' --says 'cause +own time-out' \
+        --place '.*clock_nanosleep.*' --says 'clock_nanosleep' --says 'woken by +its own time-out' --says 'cause +own time-out' \
         --never "$sleeping_false"
     as_written
 fi

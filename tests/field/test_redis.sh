@@ -18,7 +18,7 @@ prepare() {
 if row short redis-sleep; then
     prepare
     caught "$redis" 'syscall:clock_nanosleep>150ms' --callgraph dwarf -- --kind syscall --tid "$redis" --state sleeping --syscall clock_nanosleep \
-        --place debugCommand --says 'clock_nanosleep' --says 'woken by +its time-out' --says 'cause +own time-out' \
+        --place debugCommand --says 'clock_nanosleep' --says 'woken by +its own time-out' --says 'cause +own time-out' \
         --never "$sleeping_false"
 fi
 if row whole redis-busy 'a sleep is a wait for work'; then

@@ -94,6 +94,47 @@ cause 'many short waits for a pipe' 2000000 22000000 "${many/disk sleep in CALL/
 cause 'page faults' 2000000 22000000 "${many/ in CALL/}; UPDATE offcpu SET call_id = 4; UPDATE symbol SET name = 'filemap_fault' WHERE id = 4" \
     'page fault from disk: the thread waited for 18\.0 ms of the 20\.0 ms in 20 faults'
 
+# The record of a stall that is no single wait has the state, the stacks and the waker of one of its waits: told where that wait is it.
+at() { # FUNCTION...: SQL of a kernel stack 9 and of the waker's stack 10
+    local depth=0 name sql="INSERT INTO symbol (id, module_id, name, address, size) VALUES (20, 2, 'try_to_wake_up', 20, 1), (21, 2, '__locks_wake_up_blocks', 21, 1)"
+    for name in "$@"; do
+        sql+=", ($((30 + depth)), 2, '$name', $((30 + depth)), 1)"
+        depth=$((depth + 1))
+    done
+    sql+="; INSERT INTO stack (id, depth, address, symbol_id) VALUES (10, 0, 20, 20), (10, 1, 21, 21)"
+    for ((depth--; depth >= 0; depth--)); do
+        sql+=", (9, $depth, $((30 + depth)), $((30 + depth)))"
+    done
+    echo "$sql"
+}
+read_of_1ms="UPDATE stall SET kind = 'syscall', syscall = 'read', state = 'disk sleep', waker = 'softirq BLOCK', wake_ns = 63000000, kernel_stack_id = 9 WHERE id = 1;
+    UPDATE offcpu SET start_ns = 62000000 WHERE start_ns = 60000000; UPDATE slice SET end_ns = 62000000 WHERE start_ns = 55000001; DELETE FROM slice WHERE thread_id = 3;
+    UPDATE offcpu SET end_ns = 20000002 WHERE start_ns = 20000000; UPDATE slice SET start_ns = 20000002 WHERE start_ns = 55000001; $(at folio_wait_bit_common filemap_read)"
+cause 'a short read in much computing' 2000000 72000000 "$read_of_1ms" 'computing in store\(\): the thread ran for '
+"$STALLTRAP" report c.db >out
+grep -E '^  (woken by|kernel|by kernel)|, disk sleep' out && { echo 'FAILED: a read of 1 ms is told as the stall'; failed=$((failed + 1)); }
+file_lock="UPDATE mark SET detail = 'sleeping in fcntl' WHERE time_ns = 19999000; UPDATE stall SET kind = 'func', state = 'sleeping', waker = 'thread 101 \"hog\"',
+    waker_thread_id = 2, wake_ns = 52000100, kernel_stack_id = 9, waker_stack_id = 10 WHERE id = 1; INSERT INTO stall_attr VALUES (1, 'arg1', 0), (1, 'arg2', 2); $(at fcntl_setlk)"
+cause 'the lock of a file, in a function' 2000000 60000000 "$file_lock" 'lock contention: a lock of the file, asked for by fcntl; thread 101 "hog" let go of it$'
+"$STALLTRAP" report c.db >out
+grep -qx '  where     system call fcntl, sleeping' out && grep -qx '  woken by  thread 101 "hog"' out || { echo 'FAILED: most of the stall is not told'; failed=$((failed + 1)); }
+cause 'a lock that the arguments of a function look like' 2000000 60000000 "${file_lock//fcntl/futex}" 'not known'
+still="UPDATE stall SET end_ns = NULL, waker = NULL, waker_thread_id = NULL, wake_ns = NULL, waker_stack_id = NULL WHERE id = 1; DELETE FROM mark WHERE name = 'woken'"
+cause 'noticed in the lock' 2000000 50000000 "$file_lock; $still; INSERT INTO stall_attr VALUES (1, 'noticed_after_ns', 30000000)" \
+    'lock contention: a lock of the file, asked for by fcntl; it is still held: nobody has let go of it$'
+cause 'noticed before it' 2000000 50000000 "$file_lock; $still; INSERT INTO stall_attr VALUES (1, 'noticed_after_ns', 10000000)" 'not known'
+own="${file_lock//fcntl/read}; UPDATE stall SET waker = 'its own time-out', waker_thread_id = NULL, wake_ns = 52000100 WHERE id = 1"
+cause 'its own time-out' 2000000 60000000 "$own; INSERT INTO stall_attr VALUES (1, 'timeout_ns', 31990000)" \
+    'own time-out: the thread waited 32\.0 ms of the 58\.0 ms in read until a time-out of 32\.0 ms that it had set itself ran out, and nothing came before, at store < main$'
+"$STALLTRAP" report c.db | grep -qx '  woken by  its own time-out of 32.0 ms' || { echo 'FAILED: the length of the time-out'; failed=$((failed + 1)); }
+cause 'a time-out of another wait' 2000000 60000000 "$own; INSERT INTO stall_attr VALUES (1, 'timeout_ns', 40000000)" \
+    'own time-out: the thread waited 32\.0 ms of the 58\.0 ms in read until a time-out that it had set itself'
+cause 'a sleep that goes on' 2000000 50000000 "${file_lock//fcntl/clock_nanosleep}; $still; INSERT INTO stall_attr VALUES (1, 'noticed_after_ns', 30000000), (1, 'timeout_ns', 300000000)" \
+    'own time-out: the program asked to sleep for 300 ms, of which 30\.0 ms are over, in clock_nanosleep, at store < main$'
+cause 'many waits of which the record has the last' 2000000 64000000 "UPDATE mark SET detail = 'disk sleep in fsync' WHERE name = 'offcpu'; INSERT INTO mark (thread_id, cpu, time_ns, name, detail) VALUES
+    (1, 1, 59999000, 'offcpu', 'disk sleep in fsync'); UPDATE stall SET kind = 'syscall', syscall = 'fsync', state = 'disk sleep', wake_ns = 62900000, kernel_stack_id = 9 WHERE id = 1;
+    $(at submit_bio_wait)" 'disk write \(fsync\): the thread slept 34\.9 ms of the 62\.0 ms \(2 times\) in fsync: kernel function submit_bio_wait$'
+
 # Durations that samples tell are never given as exact.
 cp p.db q.db && sqlite3 q.db 'UPDATE call SET duration_ns = duration_ns / 2 WHERE id = 2; DELETE FROM function_summary'
 for report in top tree 'callers compute' 'latency compute' 'worst compute' 'compare q.db'; do

@@ -34,7 +34,7 @@ WHERE sent BETWEEN 5000000 AND duration_ns AND nodelay = 0 AND retransmits = 0
               WHERE k.id = l.waker_stack_id AND s.name = 'sock_def_readable')
 UNION ALL
 SELECT 'delayed ACK against Nagle',
-       'the wait in ' || coalesce(syscall, '?') || ' ended after the timer ' || timer ||
+       'the wait in ' || coalesce((SELECT wait.syscall FROM wait), '?') || ' ended after the timer ' || timer ||
        ' ran: the peer''s small write was held by Nagle''s algorithm (tcp_nagle_test) until this side''s delayed acknowledgement' ||
        ' (tcp_delack_timer); setsockopt(TCP_NODELAY) is missing on the writing socket: with it, or with one write instead of two, the wait is gone' ||
        coalesce('; the thread''s last packets were sent or held back in tcp_write_xmit ' || duration(start_ns - (
@@ -45,7 +45,7 @@ SELECT 'delayed ACK against Nagle',
                      ORDER BY k.start_ns, k.id LIMIT 1)
              AND c.thread_id = l.thread_id AND s.name = 'tcp_write_xmit' AND c.start_ns < l.start_ns)) || ' before', '')
 FROM l
-WHERE timer = 'tcp_delack_timer' AND kind <> 'socket'
+WHERE kind <> 'socket' AND EXISTS (SELECT 1 FROM wait WHERE wait.timer = 'tcp_delack_timer')
   AND coalesce(syscall, '') NOT IN ('write', 'writev', 'sendto', 'sendmsg', 'sendmmsg', 'sendfile')
   AND NOT EXISTS (
       SELECT 1 FROM stack k JOIN symbol s ON s.id = k.symbol_id

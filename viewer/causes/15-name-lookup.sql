@@ -1,6 +1,6 @@
 -- The answer that ended the wait came from port 53: a name server's. (Names found in /etc/hosts, or by a daemon behind a local socket,
 -- are not seen as look-ups.)
-WITH RECURSIVE l AS (SELECT *, start_ns + duration_ns / 2 AS mid FROM stall WHERE id = ?1),
+WITH RECURSIVE l AS (SELECT *, start_ns + duration_ns / 2 AS mid FROM wait WHERE kind <> 'socket'),
      open(id) AS ( -- what was open in its middle: the last call that began before it, and the callers of that
          SELECT * FROM (SELECT c.id FROM l JOIN call c ON c.id >= (SELECT k.id FROM call_time k WHERE k.thread_id = l.thread_id AND k.start_ns < l.mid
                  ORDER BY k.start_ns DESC, k.id DESC LIMIT 1)

@@ -1,5 +1,5 @@
 -- The thread asked for its data to be on disk, or its write had to wait for the disk.
-WITH l AS (SELECT * FROM stall WHERE id = ?1),
+WITH l AS (SELECT * FROM wait),
      at(name) AS (
          SELECT s.name FROM l JOIN stack k ON k.id = l.kernel_stack_id JOIN symbol s ON s.id = k.symbol_id
          WHERE s.name IN ('folio_wait_writeback', 'wait_on_page_writeback', '__filemap_fdatawait_range', 'submit_bio_wait',
@@ -9,12 +9,11 @@ WITH l AS (SELECT * FROM stall WHERE id = ?1),
             OR (l.syscall NOT LIKE '%write%' AND s.name LIKE '%sync%')
          ORDER BY k.depth LIMIT 1)
 SELECT 'disk write (' || l.syscall || ')' AS cause,
-       'the thread slept ' || duration(l.duration_ns) || ' in ' || l.syscall ||
-       coalesce(' of ' || (SELECT value FROM stall_attr WHERE stall_id = l.id AND key = 'file'), '') ||
+       'the thread slept ' || l.slept || ' in ' || l.syscall ||
+       coalesce(' of ' || (SELECT value FROM stall_attr WHERE stall_id = l.id AND key = 'file' AND l.has_args), '') ||
        coalesce(': kernel function ' || (SELECT name FROM at), '') AS evidence
 FROM l
-WHERE l.state <> 'runnable'
-  AND (l.syscall IN ('fsync', 'fdatasync', 'sync', 'syncfs', 'sync_file_range', 'msync')
+WHERE (l.syscall IN ('fsync', 'fdatasync', 'sync', 'syncfs', 'sync_file_range', 'msync')
        OR (EXISTS (SELECT 1 FROM at)
            AND l.syscall IN ('write', 'writev', 'pwrite64', 'pwritev', 'pwritev2', 'fallocate', 'ftruncate', 'copy_file_range', 'sendfile',
                              'splice', 'io_uring_enter', 'io_submit')))

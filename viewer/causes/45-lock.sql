@@ -3,10 +3,10 @@
 -- semaphores, joins and condition variables wait by futex as well and are none.
 -- The thread that woke it had held the lock, in its innermost call outside of the C library as it let go. What it did is the innermost such
 -- call that lasted half of the wait.
-WITH RECURSIVE l AS (SELECT stall.*, start_ns + duration_ns / 2 AS mid,
-                  (SELECT value FROM stall_attr WHERE stall_id = stall.id AND key = 'arg1') & 127 AS op,
-                  (SELECT value FROM stall_attr WHERE stall_id = stall.id AND key = 'arg2') & 0xffffffff AS val
-           FROM stall WHERE id = ?1 AND syscall = 'futex' AND state <> 'runnable'),
+WITH RECURSIVE l AS (SELECT wait.*, start_ns + duration_ns / 2 AS mid,
+                  (SELECT value FROM stall_attr WHERE stall_id = wait.id AND key = 'arg1' AND has_args) & 127 AS op,
+                  (SELECT value FROM stall_attr WHERE stall_id = wait.id AND key = 'arg2' AND has_args) & 0xffffffff AS val
+           FROM wait WHERE syscall = 'futex'),
      open(id) AS ( -- what was open in its middle: the last call that began before it, and the callers of that
          SELECT * FROM (SELECT c.id FROM l JOIN call c ON c.id >= (SELECT k.id FROM call_time k WHERE k.thread_id = l.thread_id AND k.start_ns < l.mid
                  ORDER BY k.start_ns DESC, k.id DESC LIMIT 1)

@@ -1,7 +1,6 @@
 -- A wait for a lock of a file, flock(2)'s or fcntl(2)'s: the kernel's functions in which these are waited for (fs/locks.c). Who let go of
 -- the lock, by unlocking it or by closing the file, woke the thread out of locks_wake_up_blocks().
-WITH l AS (SELECT stall.*, (SELECT value FROM stall_attr WHERE stall_id = stall.id AND key = 'file') AS file
-           FROM stall WHERE id = ?1 AND kind IN ('offcpu', 'syscall') AND coalesce(state, '') <> 'runnable'),
+WITH l AS (SELECT wait.*, (SELECT value FROM stall_attr WHERE stall_id = wait.id AND key = 'file' AND has_args) AS file FROM wait),
      let_go(waker) AS (SELECT l.waker FROM l WHERE l.waker LIKE 'thread %' AND EXISTS (
                            SELECT 1 FROM stack k JOIN symbol s ON s.id = k.symbol_id WHERE k.id = l.waker_stack_id AND s.name LIKE '%locks_wake_up_blocks%'))
 SELECT 'lock contention' AS cause,

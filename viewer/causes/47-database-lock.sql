@@ -1,7 +1,7 @@
 -- A database waits for a lock of its own, which the kernel sees as any other wait: PostgreSQL's backends wait for their latch, in
 -- epoll_wait, or for a semaphore. The functions that wait are in its call path: ProcSleep() for the locks of rows, transactions and tables
 -- (src/backend/storage/lmgr/proc.c), LWLockAcquire() for those of its own structures (lwlock.c).
-WITH RECURSIVE l AS (SELECT stall.*, start_ns + duration_ns / 2 AS mid FROM stall WHERE id = ?1 AND kind IN ('offcpu', 'syscall') AND coalesce(state, '') <> 'runnable'),
+WITH RECURSIVE l AS (SELECT wait.*, start_ns + duration_ns / 2 AS mid FROM wait),
      open(id) AS ( -- what was open in its middle, as in 45-lock.sql
          SELECT * FROM (SELECT c.id FROM l JOIN call c ON c.id >= (SELECT k.id FROM call_time k WHERE k.thread_id = l.thread_id AND k.start_ns < l.mid
                  ORDER BY k.start_ns DESC, k.id DESC LIMIT 1)
@@ -22,7 +22,7 @@ WITH RECURSIVE l AS (SELECT stall.*, start_ns + duration_ns / 2 AS mid FROM stal
          WHEN EXISTS (SELECT 1 FROM path WHERE name = 'ProcSleep') THEN 'a lock (ProcSleep)'
          WHEN EXISTS (SELECT 1 FROM path WHERE name IN ('LWLockAcquire', 'LWLockAcquireOrWait')) THEN 'a lock of its own structures (LWLockAcquire)' END)
 SELECT 'database lock' AS cause,
-       'PostgreSQL waited ' || duration(l.duration_ns) || ' for ' || what.text ||
+       'PostgreSQL waited ' || l.slept || ' for ' || what.text ||
        CASE WHEN l.end_ns IS NULL THEN '; it still waits' WHEN l.waker LIKE 'thread %' THEN '; ' || l.waker || ' let it go on' ELSE '' END AS evidence
 FROM l JOIN what
 WHERE what.text IS NOT NULL

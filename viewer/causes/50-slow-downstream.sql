@@ -3,10 +3,10 @@
 SELECT 'slow downstream' AS cause,
        l.syscall || ' waited for room in the socket''s send buffer (' || s.name || '): the peer reads more slowly than this thread writes'
            AS evidence
-FROM stall l
+FROM wait l
 JOIN stack k ON k.id IN (l.kernel_stack_id, l.waker_stack_id)
 JOIN symbol s ON s.id = k.symbol_id
-WHERE l.id = ?1 AND l.syscall IN ('write', 'writev', 'sendto', 'sendmsg', 'sendmmsg', 'sendfile', 'splice')
+WHERE l.syscall IN ('write', 'writev', 'sendto', 'sendmsg', 'sendmmsg', 'sendfile', 'splice')
   AND (k.id = l.kernel_stack_id AND s.name IN ('sk_stream_wait_memory', 'sock_alloc_send_pskb', 'unix_wait_for_peer')
        OR k.id = l.waker_stack_id AND s.name IN ('sk_stream_write_space', 'sock_def_write_space', 'unix_write_space'))
 ORDER BY k.id <> l.kernel_stack_id, k.depth

@@ -2,13 +2,13 @@
 -- asks for data; in poll, epoll_wait and the like it counts when this side had sent its last data not longer before the wait than that lasted,
 -- and the connection was not made to this process (a server that waits for the next request is idle). Of UDP, which tells neither, a socket
 -- that is connected to one peer counts.
-WITH l AS (SELECT stall.*, (SELECT value FROM stall_attr WHERE stall_id = stall.id AND key = 'peer') AS peer,
-                  (SELECT value FROM stall_attr WHERE stall_id = stall.id AND key = 'sent_after_ns') AS sent,
-                  (SELECT value FROM stall_attr WHERE stall_id = stall.id AND key = 'nodelay') AS nodelay,
-                  (SELECT value FROM stall_attr WHERE stall_id = stall.id AND key = 'accepted') AS accepted,
-                  (SELECT value FROM stall_attr WHERE stall_id = stall.id AND key = 'retransmits') AS retransmits,
-                  EXISTS (SELECT 1 FROM stall_attr WHERE stall_id = stall.id AND key = 'idle') AS idle
-           FROM stall WHERE id = ?1 AND state <> 'runnable')
+WITH l AS (SELECT wait.*, (SELECT value FROM stall_attr WHERE stall_id = wait.id AND key = 'peer') AS peer,
+                  (SELECT value FROM stall_attr WHERE stall_id = wait.id AND key = 'sent_after_ns') AS sent,
+                  (SELECT value FROM stall_attr WHERE stall_id = wait.id AND key = 'nodelay') AS nodelay,
+                  (SELECT value FROM stall_attr WHERE stall_id = wait.id AND key = 'accepted') AS accepted,
+                  (SELECT value FROM stall_attr WHERE stall_id = wait.id AND key = 'retransmits') AS retransmits,
+                  EXISTS (SELECT 1 FROM stall_attr WHERE stall_id = wait.id AND key = 'idle') AS idle
+           FROM wait WHERE kind <> 'socket')
 SELECT 'slow peer' AS cause,
        peer || ' answered after ' || duration(duration_ns - coalesce(min(sent, 0), 0)) || CASE WHEN sent IS NULL THEN ''
            WHEN sent <= 0 THEN '; the last data to it left ' || duration(-sent) || ' before the wait' ELSE '' END ||

@@ -199,7 +199,45 @@ static void an_interrupt_without_a_handler_has_no_number(void **state)
     world_load(0);
     world_store();
     assert_string_equal(world_query("SELECT waker FROM stall ORDER BY id"),
-                        "its time-out\nan interrupt\nirq 30 nvme0q1\n");
+                        "its own time-out\nan interrupt\nirq 30 nvme0q1\n");
+}
+
+/* What a thread waits for with a time-out wakes it out of the timer softirq, in which many others run. */
+static void a_time_out_is_the_threads_own(void **state)
+{
+    const struct recording_name names[] = {{0xffffffffc0000040, 0xffffffffc0000000, "call_timer_fn"},
+                                           {0xffffffffc0000140, 0xffffffffc0000100, "process_timeout"},
+                                           {0xffffffffc0000240, 0xffffffffc0000200, "tcp_delack_timer"}};
+    struct st_stall_record r = stall();
+
+    (void)state;
+    r.waker_ctx = ST_WAKER_SOFTIRQ;
+    r.waker_vec = 1;
+    r.timer_func = 0xffffffffc0000140;
+    r.wstack_n = 2;
+    r.wstack[0] = 0xffffffffc0000340;
+    r.wstack[1] = 0xffffffffc0000040;
+    recording_at(2000000, 10, 11, 0);
+    recording_comm(10, 11, "forwarder", false);
+    recording_at(41600000, 0, 0, 1);
+    recording_stall(&r);
+    r.seq = 6;
+    r.timer_func = 0xffffffffc0000240;
+    recording_stall(&r);
+    r.seq = 7;
+    r.kind = ST_STALL_FUNC; /* the record has one of its waits */
+    recording_stall(&r);
+    recording_names(names, 3);
+    world_load(0);
+    world_store();
+    assert_string_equal(
+        world_query("SELECT waker, coalesce(timer, '-') FROM stall ORDER BY id"),
+        "its own time-out|-\nsoftirq TIMER|tcp_delack_timer\nsoftirq TIMER|tcp_delack_timer\n");
+    assert_string_equal(
+        world_query("SELECT reason FROM stall ORDER BY id"),
+        "thread 11 \"forwarder\" off-CPU 40.0 ms in recvfrom, woken by its own time-out\n"
+        "thread 11 \"forwarder\" off-CPU 40.0 ms in recvfrom, woken by softirq TIMER after timer "
+        "tcp_delack_timer\nthread 11 \"forwarder\" in a function 40.0 ms in recvfrom\n");
 }
 
 /* A loop that computed all the time and once called read(2) for 3.3 us: neither in read nor ready to run. */
@@ -521,6 +559,7 @@ int main(void)
                                         world_tear_down),
         cmocka_unit_test_setup_teardown(who_had_the_cpu_keeps_the_name_told_before, world_set_up,
                                         world_tear_down),
+        cmocka_unit_test_setup_teardown(a_time_out_is_the_threads_own, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(an_interrupt_without_a_handler_has_no_number, world_set_up,
                                         world_tear_down),
         cmocka_unit_test_setup_teardown(what_was_not_measured_is_not_told, world_set_up, world_tear_down),

@@ -71,7 +71,7 @@ static void test_sleep_counts_when_asked(void **state)
             assert_int_equal(r->waker_ctx, ST_WAKER_IRQ);
     }
     told_describe(&w, first_sleep(&w), text, sizeof(text));
-    assert_non_null(strstr(text, "in clock_nanosleep, woken by its time-out"));
+    assert_non_null(strstr(text, "in clock_nanosleep, woken by its own time-out"));
     watch_stop(&w);
     workload_wait(&work);
 }

@@ -63,7 +63,11 @@ static void test_records_are_checked(void **state)
 static const char *symbol(void *ctx, uint64_t address)
 {
     (void)ctx;
-    return address == 0xd1 ? "tcp_delack_timer" : address == 0xd2 ? "hrtimer_wakeup" : NULL;
+    return address == 0xd1   ? "tcp_delack_timer"
+           : address == 0xd2 ? "hrtimer_wakeup"
+           : address == 0xd3 ? "process_timeout"
+           : address == 0xd4 ? "call_timer_fn"
+                             : NULL;
 }
 
 static void assert_line(const struct st_stall_record *r, const char *expected)
@@ -115,7 +119,24 @@ static void test_lines_about_wakers(void **state)
     assert_line(&r, "thread 4312 \"forwarder\" off-CPU 40.2 ms in recvfrom, woken by an interrupt");
     r.wstack[0] = 0xd2;
     r.wstack_n = 1;
-    assert_line(&r, "thread 4312 \"forwarder\" off-CPU 40.2 ms in recvfrom, woken by its time-out");
+    assert_line(&r, "thread 4312 \"forwarder\" off-CPU 40.2 ms in recvfrom, woken by its own time-out");
+    strcpy(r.extra, "timeout_ns=40000000");
+    r.extra_n = 20;
+    r.wake_ktime = r.end_ktime - 100000;
+    assert_line(
+        &r, "thread 4312 \"forwarder\" off-CPU 40.2 ms in recvfrom, woken by its own time-out of 40.0 ms");
+    strcpy(r.extra, "timeout_ns=50000000"); /* another wait's */
+    assert_line(&r, "thread 4312 \"forwarder\" off-CPU 40.2 ms in recvfrom, woken by its own time-out");
+    r.waker_ctx = ST_WAKER_SOFTIRQ;
+    r.waker_vec = 1;
+    r.timer_func = 0xd3;
+    r.wstack[0] = 0xd5;
+    r.wstack[1] = 0xd4;
+    r.wstack_n = 2;
+    assert_line(&r, "thread 4312 \"forwarder\" off-CPU 40.2 ms in recvfrom, woken by its own time-out");
+    r.timer_func = 0xd1; /* another timer's function woke it */
+    assert_line(&r, "thread 4312 \"forwarder\" off-CPU 40.2 ms in recvfrom, woken by softirq TIMER after "
+                    "timer tcp_delack_timer");
 }
 
 static void test_lines_about_states(void **state)
