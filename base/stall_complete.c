@@ -7,7 +7,8 @@
 /* What was looked up for the ongoing record when it fired. */
 static void keep_attributes(struct st_stall_record *r, const struct st_stall_record *before)
 {
-    static const char *const kept[] = {"file=", "accepted=", "next_kernel=", "timeout_ns="};
+    static const char *const kept[] = {"file=",   "accepted=",    "next_kernel=", "timeout_ns=",
+                                       "tracer=", "lock_holder=", "stopped_by=",  "stop_signal="};
 
     for (size_t at = 0; at < before->extra_n; at += strlen(before->extra + at) + 1) {
         size_t n = strlen(before->extra + at) + 1;

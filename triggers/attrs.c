@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define TCP_LISTEN 10         /* include/net/tcp_states.h */
-#define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
+#define TCP_LISTEN  10         /* include/net/tcp_states.h */
+#define PF_KTHREAD  0x00200000 /* include/linux/sched.h */
+#define TASK_TRACED 0x8
 
 /* Calls whose first argument is the descriptor that they wait for. */
 static bool is_of_a_file(int32_t call)
@@ -31,7 +33,8 @@ static void add_file(struct st_stall_record *r)
     char path[64], name[ST_STALL_EXTRA];
     ssize_t n;
 
-    if (!is_of_a_file(r->syscall) || r->flags & ST_STALL_COMPAT)
+    /* Of an event loop that has been away it is the longest of several, without its arguments. */
+    if (!is_of_a_file(r->syscall) || r->flags & ST_STALL_COMPAT || trg_attribute(r, "syscall_ns"))
         return;
     snprintf(path, sizeof(path), "/proc/%u/fd/%d", r->pid, (int)r->syscall_args[0]);
     n = readlink(path, name, sizeof(name) - 1);
@@ -95,6 +98,110 @@ static void add_next_kernel(struct st_stall_record *r)
     fclose(f);
 }
 
+static void put_process(char *text, size_t size, unsigned pid)
+{
+    char path[64], name[32] = "";
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%u/comm", pid);
+    f = fopen(path, "re");
+    if (f && fgets(name, sizeof(name), f))
+        name[strcspn(name, "\n")] = '\0';
+    if (f)
+        fclose(f);
+    if (name[0])
+        snprintf(text, size, "process %u \"%s\"", pid, name);
+    else
+        snprintf(text, size, "process %u", pid);
+}
+
+/* Who traces a thread that is in a tracer's hands now. */
+static void add_tracer(struct st_stall_record *r)
+{
+    char path[64], line[256], text[64], state = 0;
+    unsigned tracer = 0;
+    FILE *f;
+
+    if (!(r->state & TASK_TRACED) || !(r->flags & ST_STALL_ONGOING))
+        return;
+    snprintf(path, sizeof(path), "/proc/%u/task/%u/status", r->pid, r->tid);
+    f = fopen(path, "re");
+    while (f && fgets(line, sizeof(line), f) && sscanf(line, "TracerPid: %u", &tracer) != 1)
+        sscanf(line, "State: %c", &state);
+    if (f)
+        fclose(f);
+    if (!tracer || state != 't')
+        return;
+    put_process(text, sizeof(text), tracer);
+    trg_add_attribute(r, "tracer", text);
+}
+
+static bool waits_for_a_file_lock(const struct st_stall_record *r)
+{
+    return r->flags & ST_STALL_ONGOING && !(r->flags & ST_STALL_COMPAT) &&
+           (r->syscall == SYS_flock || r->syscall == SYS_fcntl);
+}
+
+/* A line of /proc/locks: "3: FLOCK  ADVISORY  WRITE 1234 08:01:131 0 EOF"; those that wait for it follow,
+ * with "->" behind the number. A lock of an open file description has -1 for its process. */
+struct lock_line {
+    char type[16];
+
+    int pid;
+
+    unsigned long long inode;
+
+    bool waits;
+};
+
+static bool read_lock_line(const char *line, struct lock_line *l)
+{
+    l->waits = strstr(line, "-> ") != NULL;
+    return sscanf(line,
+                  l->waits ? "%*d: -> %15s %*s %*s %d %*x:%*x:%llu" : "%*d: %15s %*s %*s %d %*x:%*x:%llu",
+                  l->type, &l->pid, &l->inode) == 3;
+}
+
+/* Who had taken what a process waits for: the line with "type" and "inode" that it waits behind; -1: not
+ * found. */
+static int find_holder(FILE *f, const char *type, int pid, unsigned long long inode)
+{
+    struct lock_line l;
+    char line[256];
+    int holder = -1;
+
+    while (fgets(line, sizeof(line), f)) {
+        if (!read_lock_line(line, &l))
+            continue;
+        if (!l.waits)
+            holder = l.pid;
+        else if (l.pid == pid && l.inode == inode && !strcmp(l.type, type))
+            return holder;
+    }
+    return -1;
+}
+
+static void add_lock_holder(struct st_stall_record *r)
+{
+    char path[64], text[64];
+    struct stat file;
+    int holder = -1;
+    FILE *f;
+
+    if (!waits_for_a_file_lock(r))
+        return;
+    snprintf(path, sizeof(path), "/proc/%u/fd/%d", r->pid, (int)r->syscall_args[0]);
+    f = stat(path, &file) ? NULL : fopen("/proc/locks", "re");
+    if (f) {
+        holder = find_holder(f, r->syscall == SYS_flock ? "FLOCK" : "POSIX", (int)r->pid, file.st_ino);
+        fclose(f);
+    }
+    if (holder <= 0 || holder == (int)r->pid)
+        return;
+    put_process(text, sizeof(text), (unsigned)holder);
+    trg_add_attribute(r, "lock_holder", text);
+}
+
 void trg_add_attrs(struct st_stall_record *r)
 {
     if (r->extra_n > ST_STALL_EXTRA)
@@ -102,4 +209,6 @@ void trg_add_attrs(struct st_stall_record *r)
     add_file(r);
     add_accepted(r);
     add_next_kernel(r);
+    add_tracer(r);
+    add_lock_holder(r);
 }

@@ -107,6 +107,7 @@ struct trg_state {
         bpf_program__set_autoattach((bpf)->progs.span_look_at, false);                                       \
         if ((state)->how.config->measure_only) {                                                             \
             bpf_program__set_autoload((bpf)->progs.st_output, false);                                        \
+            bpf_program__set_autoload((bpf)->progs.st_signal, false);                                        \
             bpf_program__set_autoload((bpf)->progs.span_look_at, false);                                     \
         }                                                                                                    \
     } while (0)

@@ -57,6 +57,7 @@ struct thread {
 #include "triggers/measure.bpf.h"
 #include "triggers/member.bpf.h"
 #include "triggers/output.bpf.h"
+#include "triggers/stops.bpf.h"
 
 const volatile struct span_config span;
 
@@ -128,6 +129,17 @@ static __always_inline void base_record(struct st_stall_record *r, struct thread
         }                                                                                                    \
     })
 
+/* stopped_by, who sent the signal, and stop_signal, its number. */
+static __noinline void add_stop(struct st_stall_record *r)
+{
+    struct stop_sent *sent = stop_of(r);
+
+    if (!sent)
+        return;
+    add_attribute(r, "stopped_by=thread %u \"%s\"", sent->tid, sent->comm);
+    add_attribute(r, "stop_signal=%u", sent->signal);
+}
+
 /* The record leaves. */
 static __always_inline void emit(void *ctx, struct pending *p)
 {
@@ -176,6 +188,7 @@ static __noinline void tell_ended(void *ctx, struct thread *t, st_u32 slot, st_u
         walk_python(&p->r, bpf_get_current_task_btf());
 #endif
     span_describe(t, &p->r, end);
+    add_stop(&p->r);
     emit(ctx, p);
     t->woken = 0;
     bpf_map_delete_elem(&pending, &slot);
@@ -202,6 +215,7 @@ static __noinline bool tell_ongoing(struct thread *t, st_u64 start, st_u64 ktime
     p->r.state = state_now((struct task_struct *)t->task);
     name_thread(&p->r, (struct task_struct *)t->task);
     span_describe(t, &p->r, NULL);
+    add_stop(&p->r);
     t->seq = p->r.seq;
     if (__sync_val_compare_and_swap(&t->start, start, start | ONGOING) != start ||
         try_record(OUTPUT_SCRATCH, 0, &p->r))

@@ -125,7 +125,7 @@ has "$waits_in_send" 'slow downstream: sendto waited for room' slow-reader
 nearly "$waits_in_send" 'slow downstream' full-pipe
 has "$waits" 'name look-up: .* name server 127\.53\.0\.53:53' names
 nearly "$waits" 'name look-up' datagrams
-has "$waits" 'usually idle: .* in poll' sleep
+has "$waits" 'own time-out: the program asked to sleep for .* in poll' sleep # without a descriptor
 nearly "$waits" 'idle' mutex
 grep -q 'lock contention: held by thread [0-9]* "holder" in .*sort_the_table()' causes || fail "mutex: not the holder, or not what it did" causes report.1
 nearly "$waits" 'lock' barrier

@@ -131,6 +131,18 @@ cause 'a time-out of another wait' 2000000 60000000 "$own; INSERT INTO stall_att
     'own time-out: the thread waited 32\.0 ms of the 58\.0 ms in read until a time-out that it had set itself'
 cause 'a sleep that goes on' 2000000 50000000 "${file_lock//fcntl/clock_nanosleep}; $still; INSERT INTO stall_attr VALUES (1, 'noticed_after_ns', 30000000), (1, 'timeout_ns', 300000000)" \
     'own time-out: the program asked to sleep for 300 ms, of which 30\.0 ms are over, in clock_nanosleep, at store < main$'
+stopped="UPDATE mark SET detail = 'stopped' WHERE time_ns = 19999000"
+cause 'stopped' 2000000 60000000 "$stopped" 'stopped: a signal stopped the thread for 32\.0 ms of the 58\.0 ms; thread 101 "hog" in futex let it go on$'
+cause 'stopped, by whom' 2000000 60000000 "$stopped; INSERT INTO stall_attr VALUES (1, 'stopped_by', 'thread 7 \"shell\"'), (1, 'stop_signal', 20)" \
+    'stopped: SIGTSTP from thread 7 "shell" stopped the thread for 32\.0 ms of the 58\.0 ms; thread 101 "hog" in futex let it go on$'
+cause 'stopped by itself' 2000000 60000000 "$stopped; INSERT INTO stall_attr VALUES (1, 'stopped_by', 'thread 100 \"loop\"'), (1, 'stop_signal', 19)" \
+    'stopped: SIGSTOP, which it sent itself, stopped the thread for '
+cause 'traced, by whom' 2000000 60000000 "UPDATE mark SET detail = 'tracing stop' WHERE time_ns = 19999000; INSERT INTO stall_attr VALUES (1, 'tracer', 'process 7 \"gdb\"')" \
+    'stopped: process 7 "gdb", which traces it, held the thread for 32\.0 ms of the 58\.0 ms'
+cause 'frozen' 2000000 60000000 "${file_lock//fcntl_setlk/__refrigerator}; UPDATE mark SET detail = 'disk sleep' WHERE time_ns = 19999000; UPDATE symbol SET name = 'unfreeze_cgroup' WHERE id = 21" \
+    'frozen: the freezer held the thread for 32\.0 ms of the 58\.0 ms \(__refrigerator\); thread 101 "hog" thawed it$'
+cause 'the lock of a file, and who took it' 2000000 60000000 "$file_lock; INSERT INTO stall_attr VALUES (1, 'lock_holder', 'process 7 \"holder\"')" \
+    'lock contention: a lock of the file, asked for by fcntl; process 7 "holder" had taken it; thread 101 "hog" let go of it$'
 cause 'many waits of which the record has the last' 2000000 64000000 "UPDATE mark SET detail = 'disk sleep in fsync' WHERE name = 'offcpu'; INSERT INTO mark (thread_id, cpu, time_ns, name, detail) VALUES
     (1, 1, 59999000, 'offcpu', 'disk sleep in fsync'); UPDATE stall SET kind = 'syscall', syscall = 'fsync', state = 'disk sleep', wake_ns = 62900000, kernel_stack_id = 9 WHERE id = 1;
     $(at submit_bio_wait)" 'disk write \(fsync\): the thread slept 34\.9 ms of the 62\.0 ms \(2 times\) in fsync: kernel function submit_bio_wait$'

@@ -5,6 +5,7 @@ WITH l AS (SELECT wait.*, (SELECT value FROM stall_attr WHERE stall_id = wait.id
                            SELECT 1 FROM stack k JOIN symbol s ON s.id = k.symbol_id WHERE k.id = l.waker_stack_id AND s.name LIKE '%locks_wake_up_blocks%'))
 SELECT 'lock contention' AS cause,
        'a lock of the file' || coalesce(' ' || l.file, '') || ', asked for by ' || coalesce(l.syscall, 'a system call') ||
+       coalesce('; ' || (SELECT value FROM stall_attr WHERE stall_id = l.id AND key = 'lock_holder') || ' had taken it', '') ||
        CASE WHEN l.end_ns IS NULL THEN '; it is still held: nobody has let go of it'
             ELSE coalesce('; ' || (SELECT waker FROM let_go) || ' let go of it', '; who let go of it is not known') END AS evidence
 FROM l

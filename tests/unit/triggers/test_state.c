@@ -11,6 +11,8 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define TRIGGER "func:st_test_stage>20ms"
@@ -145,11 +147,15 @@ static void test_who_is_stopped_is_told_as_stopped(void **state)
     r = spans_hang(&work, stop, &w, TRIGGER);
     assert_int_equal(r->state & 0xff, STOPPED);
     assert_true(told_has_frame(r->kstack, r->kstack_n, "do_signal_stop"));
+    assert_string_equal(spans_attribute(r, "stop_signal"), "19");
+    assert_int_equal(strncmp(spans_attribute(r, "stopped_by"), "thread ", 7), 0);
+    assert_int_equal(atoi(spans_attribute(r, "stopped_by") + 7), work.pid);
     assert_int_equal(kill(work.pid, SIGCONT), 0);
     spans_wait_completion(&w, work.pid);
     r = watch_first(&w, work.pid, ST_STALL_COMPLETION, ST_STALL_FIRED);
     assert_int_equal(r->state & 0xff, STOPPED);
     assert_int_equal(r->waker_tid, getpid());
+    assert_string_equal(spans_attribute(r, "stop_signal"), "19");
     watch_stop(&w);
     workload_wait(&work);
 }

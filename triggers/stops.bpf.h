@@ -1,0 +1,56 @@
+/* Who sent a watched process the signal that stopped it. Behind follow.bpf.h. */
+#ifndef ST_TRIGGERS_STOPS_BPF_H
+#define ST_TRIGGERS_STOPS_BPF_H
+
+#include "triggers/follow.bpf.h"
+
+/* arch/x86/include/uapi/asm/signal.h */
+enum {
+    SIGNAL_STOP = 19,
+    SIGNAL_TTOU = 22, /* and SIGTSTP, SIGTTIN between them */
+    SIGNAL_DELIVERED = 0,
+};
+
+struct stop_sent {
+    st_u64 ktime;
+
+    st_u32 tid, signal;
+
+    char comm[16];
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 1024);
+    __type(key, st_u32); /* process */
+    __type(value, struct stop_sent);
+} stops_sent SEC(".maps");
+
+/* Current is the sender, also where the kernel sends it for a thread: one that reads from a terminal that is
+ * not its own stops itself. */
+SEC("tp_btf/signal_generate")
+int BPF_PROG(st_signal, int sig, void *info, struct task_struct *task, int group, int result)
+{
+    struct stop_sent sent = {.signal = sig};
+    st_u32 pid;
+
+    if (sig < SIGNAL_STOP || sig > SIGNAL_TTOU || result != SIGNAL_DELIVERED || !thread_of(task))
+        return 0;
+    sent.ktime = bpf_ktime_get_ns();
+    sent.tid = (st_u32)bpf_get_current_pid_tgid();
+    bpf_get_current_comm(sent.comm, sizeof(sent.comm));
+    pid = task->tgid;
+    bpf_map_update_elem(&stops_sent, &pid, &sent, BPF_ANY);
+    return 0;
+}
+
+/* What stopped the thread of a record, within its stall; NULL: it was not seen. */
+static __always_inline struct stop_sent *stop_of(const struct st_stall_record *r)
+{
+    st_u32 pid = r->pid;
+    struct stop_sent *sent = r->state & TASK_STOPPED_BIT ? bpf_map_lookup_elem(&stops_sent, &pid) : NULL;
+
+    return sent && sent->ktime >= r->start_ktime ? sent : NULL;
+}
+
+#endif
