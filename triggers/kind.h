@@ -110,6 +110,9 @@ struct trg_kind {
                      size_t size);
 };
 
+/* Whether its keys have idle=learned. */
+bool trg_can_learn(const struct trg_kind *kind);
+
 /* All kinds; NULL-terminated. */
 extern const struct trg_kind *const trg_kinds[];
 

@@ -23,10 +23,10 @@ static const struct word_bit sides[] = {
  * and io_uring_enter are looked at more closely in the kernel (FUTEX_WAIT_BITSET, GETEVENTS). restart_syscall
  * is one of these that a signal or a tracer interrupted. */
 static const char *const idle_syscalls[] = {
-    "epoll_wait", "epoll_wait_old",  "epoll_pwait", "epoll_pwait2",    "poll",
-    "ppoll",      "select",          "pselect6",    "accept",          "accept4",
-    "nanosleep",  "clock_nanosleep", "pause",       "rt_sigtimedwait", "wait4",
-    "waitid",     "restart_syscall",
+    "epoll_wait", "epoll_wait_old",  "epoll_pwait",   "epoll_pwait2",    "poll",
+    "ppoll",      "select",          "pselect6",      "accept",          "accept4",
+    "nanosleep",  "clock_nanosleep", "pause",         "rt_sigtimedwait", "wait4",
+    "waitid",     "restart_syscall", "rt_sigsuspend",
 };
 
 /* The same of i386; accept hides in socketcall there and is not seen. */
@@ -49,6 +49,8 @@ static const char *const idle_syscalls32[] = {
     "accept4",
     "clock_nanosleep_time64",
     "pselect6_time64",
+    "sigsuspend",
+    "rt_sigsuspend",
     "ppoll_time64",
     "rt_sigtimedwait_time64",
     "epoll_pwait2",
@@ -109,9 +111,11 @@ size_t trg_side_words(const char **out, size_t room)
 bool trg_set_idle(struct trg_options *o, const char *word)
 {
     if (!strcmp(word, "learned")) {
-        o->learn_idle = true;
+        o->learn_idle = o->show_places = true;
         return true;
     }
+    if (!strcmp(word, "list"))
+        o->learn_idle = false;
     return trg_set_idle_list(o, word);
 }
 

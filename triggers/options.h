@@ -22,7 +22,9 @@ struct trg_options {
 
     bool count_idle; /* idle=yes, idle=none */
 
-    bool learn_idle; /* idle=learned */
+    bool learn_idle; /* idle=learned: also without the key, for kinds that can */
+
+    bool show_places; /* it was written: the places are printed too */
 
     uint64_t idle[OFFCPU_SYSCALLS / 64];
 

@@ -447,6 +447,14 @@ static int parse_items(struct parser *p, const char *at)
 
 /* ---- the whole ---- */
 
+bool trg_can_learn(const struct trg_kind *kind)
+{
+    for (const struct trg_key *key = kind->keys; key && key->name; key++)
+        if (key->set == trg_set_idle)
+            return true;
+    return false;
+}
+
 static int make_options(struct parser *p)
 {
     struct trg_spec *spec = p->spec;
@@ -456,6 +464,7 @@ static int make_options(struct parser *p)
     if (!spec->text || !spec->options)
         return st_nomem(p->err, "a trigger");
     trg_default_options(spec->options);
+    spec->options->learn_idle = trg_can_learn(spec->kind);
     return 0;
 }
 

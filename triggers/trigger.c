@@ -166,12 +166,7 @@ static void close_states(struct trg_set *set)
 /* Waits for work do not count, and idle=yes would have them counted. */
 static bool leaves_out_idle(const struct trg_spec *spec)
 {
-    if (spec->options->count_idle || spec->options->name[0] || spec->kind == &trg_busy)
-        return false;
-    for (const struct trg_key *key = spec->kind->keys; key && key->name; key++)
-        if (key->set == trg_set_idle)
-            return true;
-    return false;
+    return !spec->options->count_idle && spec->kind != &trg_busy && trg_can_learn(spec->kind);
 }
 
 /* In a program of Go a thread that waits by futex has no work; those triggers that leave out waits for work
@@ -479,6 +474,7 @@ int trg_each_waited(struct trg_set *set, trg_waited_fn *fn, void *ctx, struct st
         struct trg_waited like = {.trigger = one->spec.text,
                                   .threshold_ns = one->spec.worst ? 0 : one->spec.threshold_ns,
                                   .learned = one->spec.options->learn_idle && !one->spec.options->count_idle,
+                                  .shown = one->spec.options->show_places && !one->spec.options->count_idle,
                                   .always_idle = one->spec.kind == &trg_busy};
 
         if (one->state)

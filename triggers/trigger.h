@@ -157,6 +157,8 @@ struct trg_waited {
 
     bool learned; /* all waits were seen; else those only that ended over the threshold */
 
+    bool shown; /* idle=learned was written */
+
     bool always_idle; /* idle=yes does not count it */
 
     uint32_t pid;
@@ -178,8 +180,8 @@ struct trg_waited {
     char comm[17]; /* of it, as the kernel has it */
 };
 
-/* Trigger after trigger, of each the place with the most waits first, or the longest where only those over
- * the threshold were seen. Stops at what is not 0 and returns it. */
+/* Trigger after trigger, of each the place with the most waits first, or where they are not shown the
+ * longest. Stops at what is not 0 and returns it. */
 typedef int trg_waited_fn(void *ctx, const struct trg_waited *waited, struct st_error *err);
 int trg_each_waited(struct trg_set *set, trg_waited_fn *fn, void *ctx, struct st_error *err);
 

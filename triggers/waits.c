@@ -80,9 +80,9 @@ static int by_order(const void *a, const void *b)
 {
     const struct trg_waited *x = a, *y = b;
 
-    if (x->learned && x->pid != y->pid)
+    if (x->shown && x->pid != y->pid)
         return x->pid < y->pid ? -1 : 1;
-    if (x->learned && x->count != y->count)
+    if (x->shown && x->count != y->count)
         return x->count < y->count ? 1 : -1;
     if (x->longest_ns != y->longest_ns)
         return x->longest_ns < y->longest_ns ? 1 : -1;

@@ -155,7 +155,7 @@ static int print_place(void *ctx, const struct trg_waited *w, struct st_error *e
     struct places *p = ctx;
 
     (void)err;
-    if (!w->learned)
+    if (!w->shown)
         return 0;
     if (p->trigger != w->trigger || p->pid != w->pid) {
         *p = (struct places){.to = p->to, .trigger = w->trigger, .pid = w->pid};

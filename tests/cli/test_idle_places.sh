@@ -1,5 +1,5 @@
 #!/bin/bash
-# idle=learned: a sleep elsewhere than where a loop waits for work fires, and what did not count is told at the end. Needs root: BPF
+# A sleep elsewhere than where a loop waits for work fires, and what did not count is told at the end. Needs root: BPF
 # programs are loaded.
 . "$(dirname "$0")/arm_lib.sh"
 
@@ -42,15 +42,15 @@ has "the sleep" '^ +[2-9] +[0-9]\.[0-9] % +[1-9] .* (clock_)?nanosleep +.*\(' ou
 lacks "places where nothing is learned" 'waits for work$' out
 
 run "a sleep elsewhere fires"
-"$STALLTRAP" arm --source sample --no-decode -o fires -p "$target" --on 'offcpu>20ms,state=sleeping,idle=learned' --timeout 60s >out 2>err
+"$STALLTRAP" arm --source sample --no-decode -o fires -p "$target" --on 'offcpu>20ms,state=sleeping' --timeout 60s >out 2>err
 is "exit status" 0 $?
 has "the trap" "^trap 1: thread $target .*nanosleep" out
 lacks "what was left out where something fired" ', idle: thread' err
 
 run "what did not count is told when nothing fired"
-for_three arm --source sample --no-decode -o none -p "$target" --on 'offcpu>20ms,state=sleeping' --on 'busy>40s'
+for_three arm --source sample --no-decode -o none -p "$target" --on 'offcpu>20ms,state=sleeping,idle=list' --on 'busy>40s'
 is "exit status" 4 $?
-has "the sleep" "^  offcpu>20ms,state=sleeping: (clock_)?nanosleep [0-9.]+ ms, idle: thread $target \"python3\" at .*; idle=yes counts it$" err
+has "the sleep" "^  offcpu>20ms,state=sleeping,idle=list: (clock_)?nanosleep [0-9.]+ ms, idle: thread $target \"python3\" at .*; idle=yes counts it$" err
 lacks "what stayed below the threshold" '^  busy' err
 
 summary

@@ -21,7 +21,7 @@ if row short redis-sleep; then
         --place debugCommand --says 'clock_nanosleep' --says 'woken by +its own time-out' --says 'cause +own time-out' \
         --never "$sleeping_false"
 fi
-if row whole redis-busy 'a sleep is a wait for work'; then
+if row whole redis-busy; then
     name=redis-sleep prepare
     caught "$redis" 'busy>150ms' --callgraph dwarf -- --kind busy --tid "$redis" --place debugCommand --says clock_nanosleep
 fi

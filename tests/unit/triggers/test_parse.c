@@ -339,13 +339,14 @@ static void test_idle(void **state)
     static const char *const waits[] = {"epoll_wait",      "epoll_pwait", "epoll_pwait2",    "poll",
                                         "ppoll",           "select",      "pselect6",        "accept",
                                         "accept4",         "nanosleep",   "clock_nanosleep", "pause",
-                                        "rt_sigtimedwait", "wait4",       "waitid"};
+                                        "rt_sigtimedwait", "wait4",       "waitid",          "rt_sigsuspend"};
     static const char *const stalls[] = {"read",  "recvfrom", "recvmsg",        "recvmmsg", "write",
                                          "fsync", "futex",    "io_uring_enter", "flock"};
     struct trg_spec spec;
 
     (void)state;
     parse("offcpu>20ms", &spec);
+    assert_true(spec.options->learn_idle && !spec.options->show_places);
     for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++)
         assert_true(is_idle(&spec, waits[i]));
     for (size_t i = 0; i < sizeof(stalls) / sizeof(stalls[0]); i++)
@@ -357,6 +358,12 @@ static void test_idle(void **state)
     assert_false(is_idle(&spec, "write"));
     assert_false(spec.options->count_idle);
     trg_spec_free(&spec);
+    parse("busy>20ms,idle=list+read", &spec);
+    assert_true(is_idle(&spec, "read") && !spec.options->learn_idle && !spec.options->show_places);
+    trg_spec_free(&spec);
+    parse("syscall>20ms", &spec);
+    assert_false(spec.options->learn_idle);
+    trg_spec_free(&spec);
     parse("offcpu>20ms,idle=yes", &spec);
     assert_true(spec.options->count_idle);
     trg_spec_free(&spec);
@@ -367,7 +374,8 @@ static void test_idle(void **state)
     assert_false(spec.options->count_idle || spec.options->learn_idle);
     trg_spec_free(&spec);
     parse("busy>20ms,idle=learned+read", &spec);
-    assert_true(spec.options->learn_idle && is_idle(&spec, "read") && is_idle(&spec, "poll"));
+    assert_true(spec.options->learn_idle && spec.options->show_places && is_idle(&spec, "read") &&
+                is_idle(&spec, "poll"));
     trg_spec_free(&spec);
 }
 
