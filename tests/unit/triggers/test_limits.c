@@ -33,12 +33,18 @@ static void read_one(struct workload *w)
     read_bytes(w, 1);
 }
 
-static void begin(struct workload *work, workload_fn *fn, struct watch *w, const char *text,
-                  const struct trg_config *more)
+static void prepare(struct workload *work, workload_fn *fn, struct watch *w, const char *text,
+                    const struct trg_config *more)
 {
     assert_int_equal(pipe(ends), 0);
     workload_fork(work, fn);
     watch_start(w, text, &work->pid, 1, NULL, more);
+}
+
+static void begin(struct workload *work, workload_fn *fn, struct watch *w, const char *text,
+                  const struct trg_config *more)
+{
+    prepare(work, fn, w, text, more);
     workload_go(work);
 }
 
@@ -82,8 +88,9 @@ static void test_hold(void **state)
 
     (void)state;
     NEEDS_BPF();
-    begin(&work, read_ten, &w, BLOCKS, NULL);
+    prepare(&work, read_ten, &w, BLOCKS, NULL);
     assert_int_equal(trg_hold(w.set, UINT64_MAX, &err), 0);
+    workload_go(&work);
     feeder = workload_feeder(&work, ends[1], 40, 4);
     collect_reads(&w, 4);
     workload_reap(feeder);
@@ -108,10 +115,11 @@ static void test_hold_for_a_time(void **state)
 
     (void)state;
     NEEDS_BPF();
-    begin(&work, read_ten, &w, BLOCKS, NULL);
+    prepare(&work, read_ten, &w, BLOCKS, NULL);
     earliest = workload_now() + 200 * MS;
     assert_int_equal(trg_hold(w.set, 200 * MS, &err), 0);
     latest = workload_now() + 200 * MS;
+    workload_go(&work);
     feeder = workload_feeder(&work, ends[1], 40, 10);
     told_collect(&w, &work, 10, 0);
     assert_int_equal(in_read(&w, 0, ST_STALL_COMPLETION), 10);
