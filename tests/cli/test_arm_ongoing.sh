@@ -33,7 +33,7 @@ told() { # TRIGGER CONDITION
     local target=$pid
     start_arm --source sample -p "$target" --on "$1" -o x
     touch go-on
-    end_of "$arm" 600 "arm --on $1"
+    end_of "$arm" 120 "arm --on $1"
     running "$target" || fail "$1: the target has ended"
     kill -KILL "$target"
     wait "$target" 2>/dev/null
