@@ -6,7 +6,7 @@
 # Measures time, or fails when a thread does not run for some milliseconds: "nothing may fire", exact counts of short waits, two clocks
 # that are compared, a sleep that stands for a condition.
 set(ST_TIMING
-  "^unit_triggers_(busy|cgroup|chain|follow|func|hang|idle|irq|limits|offcpu|runq|socket|syscall|truth)$"
+  "^unit_triggers_(busy|cgroup|chain|follow|func|hang|idle|irq|offcpu|runq|socket|syscall|truth)$"
   "^unit_(recorder_(step_fair|step_waits)|perfdata_record)$"
   "^cli_arm_(bpftrace|decode|every_stall|mark|questions|runtimes|survive|traps|watch)$"
   "^cli_(causes|decode_storm|forwarder_calls|idle_places|perf_files|sample|sample_servers|sample_truth|sample_waits|socat)$"
