@@ -17,9 +17,6 @@ set(ST_TIMING
 # Asks another program that a network or a service brings: npm's packages, a browser, a database server.
 set(ST_NET "^golden_viewer_(elsewhere|npm|page)$")
 
-# Fails now and then, and why is not known: taken for a fault of the program. Never run a second time.
-set(ST_OPEN "^golden_staircase$")
-
 # What the sanitized build runs again: what reads foreign bytes, or packs and unpacks. The rest of it is in `make test-all`.
 set(ST_SANITIZED_GATE
   "^unit_(base|perfdata|tracedb|decoder)_"
@@ -41,8 +38,8 @@ function(st_matches out name)
   endforeach()
 endfunction()
 
-# Gives each test of the folder that calls this its label beside that of its kind: gate, timing, net or open. Those of folders that are lists of
-# their own get none.
+# Gives each test of the folder that calls this its label beside that of its kind: gate, timing or net. Those of folders that are lists of their
+# own get none.
 function(st_sort_tests)
   get_property(tests DIRECTORY PROPERTY TESTS)
   foreach(name ${tests})
@@ -50,7 +47,6 @@ function(st_sort_tests)
     get_test_property(${name} LABELS labels)
     st_matches(timing ${plain} ${ST_TIMING})
     st_matches(net ${plain} ${ST_NET})
-    st_matches(open ${plain} ${ST_OPEN})
     st_matches(twice ${plain} ${ST_SANITIZED_GATE})
     st_matches(hostile ${plain} ${ST_HOSTILE_GATE})
     if(labels MATCHES "ptvm|machine-long|field|fresh" OR (labels MATCHES "hostile" AND NOT hostile))
@@ -59,8 +55,6 @@ function(st_sort_tests)
       set_property(TEST ${name} APPEND PROPERTY LABELS timing)
     elseif(net)
       set_property(TEST ${name} APPEND PROPERTY LABELS net)
-    elseif(open)
-      set_property(TEST ${name} APPEND PROPERTY LABELS open)
     elseif(plain STREQUAL name OR twice)
       set_property(TEST ${name} APPEND PROPERTY LABELS gate)
       # Ten times what a fast machine needs, and more: it ends what hangs, and costs nothing else.
