@@ -7,7 +7,7 @@ it or up to three packets behind it. That for all PSB+ and pairs of damages, or 
 
 The whole trace is the truth. Behind a damage callers may be missing; but none may be told that the whole trace does not have, no call may go on
 over a gap, a trace that starts must have stopped before, and what could not be decoded must lie in rows of `gaps`. libipt's walk alone must
-tell the same. When exactly a gap begins is an estimate: at the latest with the packet that tells the next time.
+tell the same. Where in its stretch a gap begins is an estimate; one of bad packets ends at the PSB+ behind it.
 """
 import bisect
 import itertools
@@ -167,8 +167,8 @@ class Sweep:
             yield f"calls that never were: {sorted(pair[:2] for pair in db.pairs - self.known)[:4]}"
         if db.across:
             yield f"go on over a gap: {db.across[:4]}"
-        for end, (index, kind) in enumerate(damages, psb):
-            start, end = self.trace.packets[index].tsc, self.trace.time_of_psb(end)
+        for n, (_, kind) in enumerate(damages, psb):
+            start, end = self.trace.time_of_psb(n - 1), self.trace.time_of_psb(n)  # of the stretch
             if not db.has_gap(end if kind is BAD else start, end):
                 yield f"no gap from {start} to {end}: {db.gaps}"
         listing = branches(self.stalltrap, "damaged.data")

@@ -10,10 +10,10 @@ damage() { # PAIRS PROGRAM [ARG...]
     tail -n 1 found
 }
 
-seq 300 -1 1 >lines
+seq 40 -1 1 >lines
 mkdir folder
-touch folder/{1..40}
-damage 40 "$programs/nest" 100
-damage 10 /bin/ls -l folder
-damage 10 sort -n -o sorted lines
-damage 10 awk '{ sum += $1 } END { print sum }' lines
+touch folder/{1..9}
+damage 30 "$programs/nest" 100
+damage 8 /bin/ls folder
+damage 8 sort -n -o sorted lines
+damage 8 awk '{ sum += $1 } END { print sum }' lines
