@@ -164,7 +164,7 @@ void model_reason(const struct st_stall_record *s, uint64_t duration, bool going
     st_format_duration((int64_t)duration, how_long, sizeof(how_long));
     snprintf(text, size, "thread %u \"%s\" %s", s->tid, s->comm, verb_of(s));
     if (duration || going_on)
-        append(text, size, " ", how_long);
+        append(text, size, s->flags & ST_STALL_FOUND ? " at least " : " ", how_long);
     if (model_in_syscall(s) >= 0) /* of an event loop that is away it is the last of several things */
         append(text, size, s->kind == ST_STALL_BUSY ? ", now in " : " in ",
                st_syscall_name(s->syscall, s->flags & ST_STALL_COMPAT, call, sizeof(call)));

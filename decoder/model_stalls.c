@@ -332,6 +332,8 @@ static int write_attrs(struct stall_writer *sw, int64_t id, struct st_stall_reco
         model_thread_text(r->next_tid, r->next_comm, next, sizeof(next));
         rc = add_attr(&a, "next", TDB_T(next));
     }
+    if (!rc && (r->flags & ST_STALL_FOUND))
+        rc = add_attr(&a, "began_before", TDB_N(1));
     if (!rc && !r->end_ktime)
         rc = add_attr(&a, "noticed_after_ns", TDB_N(r->measured_ns));
     if (!rc && (r->flags & ST_STALL_IDLE))

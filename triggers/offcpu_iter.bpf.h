@@ -20,6 +20,7 @@ static __always_inline void begin_off(struct thread *t, struct task_struct *task
         clock = (task->sched_info.last_arrival | ONGOING) + 1;
     t->ktime_offset = bpf_ktime_get_ns() - clock;
     t->offset_rough = 1;
+    t->flags |= ST_STALL_FOUND;
     if (__sync_val_compare_and_swap(&t->off, 0, clock) || offcpu.measure_only)
         return;
     if (!t->timer_ready)

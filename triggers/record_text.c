@@ -150,7 +150,8 @@ void trg_put_time(struct trg_out *o, const struct st_stall_record *r)
 {
     char took[24];
 
-    trg_put(o, " %s", st_format_duration((int64_t)r->measured_ns, took, sizeof(took)));
+    trg_put(o, "%s %s", r->flags & ST_STALL_FOUND ? " at least" : "",
+            st_format_duration((int64_t)r->measured_ns, took, sizeof(took)));
     if (r->flags & ST_STALL_ONGOING)
         trg_put(o, " so far");
 }

@@ -130,6 +130,7 @@ static void span_found(struct thread *t, struct task_struct *task)
         return;
     seen = 1;
     copy_args(t->args, regs, compat);
+    t->flags |= ST_STALL_FOUND;
     t->cpu = task->thread_info.cpu;
     __sync_val_compare_and_swap(&t->start, 0, bpf_ktime_get_ns() & ~ONGOING);
 }

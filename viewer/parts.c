@@ -255,7 +255,9 @@ static void take_marks(struct maker *m, struct wait *w, const struct stretch *t)
     if (!w->waker) { /* a record's waker is known better */
         const char *by = (const char *)sqlite3_column_text(m->mark_woken, 1);
 
-        set(&w->waker, strdup(by && !strncmp(by, "by ", 3) ? by + 3 : by ? by : ""));
+        by = by && !strncmp(by, "by ", 3) ? by + 3 : by ? by : "";
+        /* hrtimer_wakeup() wakes nobody but who waits with that timer (kernel/time/hrtimer.c). */
+        set(&w->waker, strdup(!strcmp(by, "an interrupt in hrtimer_wakeup") ? "its own time-out" : by));
     }
 }
 

@@ -37,7 +37,8 @@ static const char fill_sql[] =
     "' "
     "|| duration(whole_ns) ELSE '' END || CASE WHEN times > 1 THEN ' (' || times || ' times)' ELSE '' END "
     ", (SELECT value FROM stall_attr a WHERE a.stall_id = w.id AND a.key = 'timeout_ns' AND times = 1 AND "
-    "CASE WHEN w.end_ns IS NULL THEN value >= slept_ns ELSE w.waker LIKE 'its %time-out' AND slept_ns + "
+    "NOT EXISTS (SELECT 1 FROM stall_attr WHERE stall_id = w.id AND key = 'began_before') AND CASE WHEN "
+    "w.end_ns IS NULL THEN value >= slept_ns ELSE w.waker LIKE 'its %time-out' AND slept_ns + "
     "200000 "
     ">= value AND slept_ns - value <= value / 20 + 1000000 END) FROM w";
 

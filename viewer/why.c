@@ -136,8 +136,11 @@ static void print_head(sqlite3_stmt *stmt, FILE *out, struct stall *s)
             safe_column(stmt, 8, a, sizeof(a)));
     if (!s->duration && !s->ongoing) /* a moment */
         return;
-    fprintf(out, "  how long  %s%s\n", st_format_duration(s->duration, length, sizeof(length)),
-            s->ongoing ? ", and still going on when the snapshot was taken" : "");
+    fprintf(out, "  how long  %s%s%s\n", sqlite3_column_int64(stmt, 20) ? "at least " : "",
+            st_format_duration(s->duration, length, sizeof(length)),
+            s->ongoing                       ? ", and still going on when the snapshot was taken"
+            : sqlite3_column_int64(stmt, 20) ? ": it had begun before it was watched"
+                                             : "");
     print_where(stmt, out);
     print_woken_by(stmt, out, s->ongoing);
 }
@@ -156,7 +159,9 @@ static int read_head(sqlite3 *db, int64_t id, FILE *out, struct stall *s, struct
         "CASE WHEN l.timer IS NULL THEN '' ELSE ', after timer ' || l.timer END END, l.kernel_stack_id, "
         "l.user_stack_id, l.waker_stack_id, l.waker_thread_id, l.wake_ns, l.kind, "
         "(SELECT value FROM stall_attr WHERE stall_id = l.id AND key = 'waker_user_stack_id'), l.kind IN "
-        "('offcpu', 'runq') OR w.id IS NOT NULL FROM stall l "
+        "('offcpu', 'runq') OR w.id IS NOT NULL, EXISTS (SELECT 1 FROM stall_attr WHERE stall_id = l.id AND "
+        "key = "
+        "'began_before') FROM stall l "
         "LEFT JOIN wait w ON w.slept_ns * 2 >= w.whole_ns "
         "LEFT JOIN thread t ON t.id = l.thread_id WHERE l.id = ?1";
     sqlite3_stmt *stmt;
@@ -209,6 +214,15 @@ static const char open_calls_sql[] =
                                                             "JOIN module m ON m.id = s.module_id WHERE NOT "
                                                             "m.kernel AND c.start_ns + c.duration_ns >= ?2 "
                                                             "ORDER BY c.depth DESC LIMIT 24";
+
+/* The kernel's frames of a waker, up to the entry of the interrupt that it ran in: what lies behind it is
+ * what the interrupt came upon, which woke nobody. */
+static const char waker_frames_sql[] =
+    "SELECT name FROM (SELECT coalesce(s.name, printf('0x%x', k.address)) AS name, k.depth AS depth FROM "
+    "stack k LEFT JOIN symbol s ON s.id = k.symbol_id WHERE k.id = ?1) WHERE depth <= coalesce((SELECT "
+    "min(k.depth) FROM stack k JOIN symbol s ON s.id = k.symbol_id WHERE k.id = ?1 AND (s.name LIKE "
+    "'asm_sysvec_%' OR s.name LIKE 'asm_%interrupt%' OR s.name LIKE 'asm_exc_nmi%')), 1000) ORDER BY depth "
+    "LIMIT 24";
 
 /* A line with the frames, or nothing when there are none. Returns how many, or a negative code. */
 static int print_path(sqlite3 *db, const char *title, const char *sql, int64_t a, int64_t b, FILE *out,
@@ -287,7 +301,7 @@ static const char runtime_frames_sql[] =
     "SELECT value FROM stall_attr WHERE stall_id = ?1 AND key LIKE 'frame.%' ORDER BY CAST(substr(key, 7) AS "
     "INTEGER)";
 
-static const char waker_frames_sql[] =
+static const char waker_runtime_sql[] =
     "SELECT value FROM stall_attr WHERE stall_id = ?1 AND key LIKE 'waker_frame.%' ORDER BY CAST(substr(key, "
     "13) AS INTEGER)";
 
@@ -343,9 +357,9 @@ static int print_paths(sqlite3 *db, int64_t id, const struct stall *s, FILE *out
     if (rc >= 0 && s->waker_thread && s->waker_user_stack)
         rc = print_waker_path(db, s, out, err);
     if (rc >= 0)
-        rc = print_runtime_path(db, "by ", waker_frames_sql, id, out, err);
+        rc = print_runtime_path(db, "by ", waker_runtime_sql, id, out, err);
     if (rc >= 0)
-        rc = print_path(db, "by kernel", frames_sql, s->waker_stack, 0, out, err);
+        rc = print_path(db, "by kernel", waker_frames_sql, s->waker_stack, 0, out, err);
     return rc < 0 ? rc : 0;
 }
 

@@ -118,7 +118,7 @@ file_lock="UPDATE mark SET detail = 'sleeping in fcntl' WHERE time_ns = 19999000
 cause 'the lock of a file, in a function' 2000000 60000000 "$file_lock" 'lock contention: a lock of the file, asked for by fcntl; thread 101 "hog" let go of it$'
 "$STALLTRAP" report c.db >out
 grep -qx '  where     system call fcntl, sleeping' out && grep -qx '  woken by  thread 101 "hog"' out || { echo 'FAILED: most of the stall is not told'; failed=$((failed + 1)); }
-cause 'a lock that the arguments of a function look like' 2000000 60000000 "${file_lock//fcntl/futex}" 'not known'
+cause 'a lock that the arguments of a function look like' 2000000 60000000 "${file_lock//fcntl/futex}" 'waited for another thread'
 still="UPDATE stall SET end_ns = NULL, waker = NULL, waker_thread_id = NULL, wake_ns = NULL, waker_stack_id = NULL WHERE id = 1; DELETE FROM mark WHERE name = 'woken'"
 cause 'noticed in the lock' 2000000 50000000 "$file_lock; $still; INSERT INTO stall_attr VALUES (1, 'noticed_after_ns', 30000000)" \
     'lock contention: a lock of the file, asked for by fcntl; it is still held: nobody has let go of it$'
@@ -143,6 +143,20 @@ cause 'frozen' 2000000 60000000 "${file_lock//fcntl_setlk/__refrigerator}; UPDAT
     'frozen: the freezer held the thread for 32\.0 ms of the 58\.0 ms \(__refrigerator\); thread 101 "hog" thawed it$'
 cause 'the lock of a file, and who took it' 2000000 60000000 "$file_lock; INSERT INTO stall_attr VALUES (1, 'lock_holder', 'process 7 \"holder\"')" \
     'lock contention: a lock of the file, asked for by fcntl; process 7 "holder" had taken it; thread 101 "hog" let go of it$'
+for_another="${file_lock//fcntl/futex}; DELETE FROM stall_attr WHERE key LIKE 'arg%'; UPDATE symbol SET name = 'futex_wake' WHERE id = 21"
+cause 'waited for another thread' 2000000 60000000 "$for_another" \
+    'waited for another thread: the thread waited 32\.0 ms of the 58\.0 ms in futex until thread 101 "hog" woke it$'
+cause 'and that one waited' 2000000 60000000 "$for_another; INSERT INTO offcpu (thread_id, start_ns, end_ns, preempted) VALUES (2, 19000000, 50000000, 0);
+    INSERT INTO mark (thread_id, time_ns, name, detail) VALUES (2, 18990000, 'offcpu', 'sleeping in clock_nanosleep')" \
+    'waited for another thread: .* "hog" woke it; that one was itself off its CPU for 30\.0 ms of it \(sleeping in clock_nanosleep\)$'
+cause 'a thread of another process' 2000000 60000000 "$for_another; INSERT INTO process (id, pid, name) VALUES (2, 200, 'x'); UPDATE thread SET process_id = 2 WHERE id = 2" 'not known'
+cp p.db c.db && sqlite3 c.db "$file_lock; UPDATE symbol SET name = 'asm_sysvec_apic_timer_interrupt' WHERE id = 21; INSERT INTO symbol (id, module_id, name, address, size) VALUES (22, 2, 'cpu_startup_entry', 22, 1);
+    INSERT INTO stack (id, depth, address, symbol_id) VALUES (10, 2, 22, 22); UPDATE stall SET end_ns = 60000000, duration_ns = 58000000 WHERE id = 1"
+"$STALLTRAP" report c.db | grep -qx '  by kernel try_to_wake_up < asm_sysvec_apic_timer_interrupt' || { echo 'FAILED: the frames that an interrupt came upon'; failed=$((failed + 1)); }
+cp p.db c.db && sqlite3 c.db "UPDATE mark SET detail = 'by an interrupt in hrtimer_wakeup' WHERE name = 'woken'"
+"$STALLTRAP" report c.db | grep -q 'in futex, at store < main; woken by its own time-out$' || { echo 'FAILED: the time-out of a mark'; failed=$((failed + 1)); }
+cp p.db c.db && sqlite3 c.db "INSERT INTO stall_attr VALUES (1, 'began_before', 1)"
+"$STALLTRAP" report c.db | grep -qx '  how long  at least 78.0 ms: it had begun before it was watched' || { echo 'FAILED: a stall from before'; failed=$((failed + 1)); }
 cause 'many waits of which the record has the last' 2000000 64000000 "UPDATE mark SET detail = 'disk sleep in fsync' WHERE name = 'offcpu'; INSERT INTO mark (thread_id, cpu, time_ns, name, detail) VALUES
     (1, 1, 59999000, 'offcpu', 'disk sleep in fsync'); UPDATE stall SET kind = 'syscall', syscall = 'fsync', state = 'disk sleep', wake_ns = 62900000, kernel_stack_id = 9 WHERE id = 1;
     $(at submit_bio_wait)" 'disk write \(fsync\): the thread slept 34\.9 ms of the 62\.0 ms \(2 times\) in fsync: kernel function submit_bio_wait$'

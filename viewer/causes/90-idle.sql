@@ -5,7 +5,7 @@ SELECT 'usually idle' AS cause,
            WHEN l.end_ns IS NULL THEN ', and nothing has come'
            WHEN l.waker LIKE 'thread %' THEN ', until ' || l.waker || ' woke it'
            WHEN EXISTS (SELECT 1 FROM stack k JOIN symbol s ON s.id = k.symbol_id
-                        WHERE k.id = l.waker_stack_id AND s.name = 'hrtimer_wakeup') OR l.timer = 'process_timeout'
+                        WHERE k.id = l.waker_stack_id AND s.name = 'hrtimer_wakeup') OR l.timer = 'process_timeout' OR l.waker LIKE 'its %time-out'
                THEN ', until its own time was over'
            ELSE '' END || '; the trigger counts such waits (idle=yes), and whether this one was for work is not known: its call path may tell' AS evidence
 FROM stall l

@@ -40,6 +40,7 @@ static void test_hang(void **state)
         assert_int_equal(r->syscall, SYS_read);
         assert_int_equal(r->pid, work.pid);
         assert_true(r->measured_ns >= 60 * MS);
+        assert_false(r->flags & ST_STALL_FOUND);
         assert_true(told_has_frame(r->kstack, r->kstack_n, "vfs_read"));
         assert_int_equal(r->syscall_args[0], pipe_ends[0]);
         assert_true(told_has_address_in(r->ustack, r->ustack_n, (void *)read_for_ever, 64));
@@ -84,6 +85,7 @@ static void test_hang_from_before(void **state)
     watch_collect(&w, 1, 2000);
     r = watch_first(&w, work.pid, ST_STALL_FIRED | ST_STALL_ONGOING, 0);
     assert_true(r->start_ktime > armed - 20 * MS);
+    assert_true(r->flags & ST_STALL_FOUND);
     assert_int_equal(r->syscall, SYS_read);
     assert_true(told_has_frame(r->kstack, r->kstack_n, "vfs_read"));
     assert_int_equal(write(pipe_ends[1], "x", 1), 1);

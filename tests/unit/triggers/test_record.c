@@ -146,6 +146,8 @@ static void test_lines_about_states(void **state)
     (void)state;
     r.flags = ST_STALL_FIRED | ST_STALL_ONGOING;
     assert_line(&r, "thread 4312 \"forwarder\" off-CPU 40.2 ms so far in recvfrom");
+    r.flags |= ST_STALL_FOUND;
+    assert_line(&r, "thread 4312 \"forwarder\" off-CPU at least 40.2 ms so far in recvfrom");
     r = sample_record();
     r.syscall = -1;
     r.state = 2;
