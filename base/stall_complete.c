@@ -7,8 +7,9 @@
 /* What was looked up for the ongoing record when it fired. */
 static void keep_attributes(struct st_stall_record *r, const struct st_stall_record *before)
 {
-    static const char *const kept[] = {"file=",   "accepted=",    "next_kernel=", "timeout_ns=",
-                                       "tracer=", "lock_holder=", "stopped_by=",  "stop_signal="};
+    static const char *const kept[] = {
+        "file=",        "accepted=",   "next_kernel=", "timeout_ns=", "tracer=",
+        "lock_holder=", "stopped_by=", "stop_signal=", "peer=",       "peer_process="};
 
     for (size_t at = 0; at < before->extra_n; at += strlen(before->extra + at) + 1) {
         size_t n = strlen(before->extra + at) + 1;

@@ -20,6 +20,8 @@ struct stall {
     uint64_t
         held_at; /* perf clock: when the trigger's condition held: at its end, or when it was told to go on */
 
+    uint64_t noticed_ns; /* after its start, while it went on; 0: it was told when it was over */
+
     bool fired;
 };
 
@@ -66,6 +68,7 @@ static int gather(const struct dec_model *m, struct stall_list *list)
                           .held_at = sample->record.end_ktime
                                          ? (uint64_t)((int64_t)sample->record.end_ktime + offset)
                                          : sample->time,
+                          .noticed_ns = sample->record.end_ktime ? 0 : sample->record.measured_ns,
                           .fired = sample->record.flags & ST_STALL_FIRED};
         struct stall *ongoing = find_ongoing(list, &s.record);
 
@@ -312,10 +315,11 @@ static int write_frames(struct attrs *a)
     return rc;
 }
 
-static int write_attrs(struct stall_writer *sw, int64_t id, struct st_stall_record *r, uint64_t start,
-                       uint64_t end, int64_t waker_user_stack)
+static int write_attrs(struct stall_writer *sw, int64_t id, struct stall *s, uint64_t start, uint64_t end,
+                       int64_t waker_user_stack)
 {
     static const char *const args[] = {"arg0", "arg1", "arg2", "arg3", "arg4", "arg5"};
+    struct st_stall_record *r = &s->record;
     struct attrs a = {.sw = sw, .stall_id = id};
     char next[64], call[64];
     bool inside = model_in_syscall(r) >= 0;
@@ -334,8 +338,8 @@ static int write_attrs(struct stall_writer *sw, int64_t id, struct st_stall_reco
     }
     if (!rc && (r->flags & ST_STALL_FOUND))
         rc = add_attr(&a, "began_before", TDB_N(1));
-    if (!rc && !r->end_ktime)
-        rc = add_attr(&a, "noticed_after_ns", TDB_N(r->measured_ns));
+    if (!rc && s->noticed_ns)
+        rc = add_attr(&a, "noticed_after_ns", TDB_N(s->noticed_ns));
     if (!rc && (r->flags & ST_STALL_IDLE))
         rc = add_attr(&a, "idle", TDB_N(1));
     if (!rc && (r->flags & ST_STALL_STACK_LATE))
@@ -441,7 +445,7 @@ static int write_stall(struct stall_writer *sw, int64_t id, struct stall *s)
         id_or_null(ustack),
         id_or_null(wstack)};
     rc = tdb_add_row(sw->w, "stall", row, sizeof(row) / sizeof(row[0]), sw->err);
-    return rc ? rc : write_attrs(sw, id, r, start, start + duration, wustack);
+    return rc ? rc : write_attrs(sw, id, s, start, start + duration, wustack);
 }
 
 /* The stall that fired this snapshot: the one the recorder names, else the last that fires. */

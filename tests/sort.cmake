@@ -6,12 +6,12 @@
 # Measures time, or fails when a thread does not run for some milliseconds: "nothing may fire", exact counts of short waits, two clocks
 # that are compared, a sleep that stands for a condition.
 set(ST_TIMING
-  "^unit_triggers_(busy|cgroup|chain|follow|func|hang|idle|irq|offcpu|runq|socket|syscall|truth)$"
+  "^unit_triggers_(busy|cgroup|chain|follow|func|hang|idle|irq|learned|offcpu|python|runq|socket|syscall|truth)$"
   "^unit_(recorder_(step_fair|step_waits)|perfdata_record)$"
   "^cli_arm_(bpftrace|decode|every_stall|mark|questions|runtimes|survive|traps|watch)$"
   "^cli_(causes|decode_storm|forwarder_calls|idle_places|perf_files|sample|sample_servers|sample_truth|sample_waits|socat)$"
   "^cli_stalls[.]"
-  "^golden_(go|viewer_session)$"
+  "^golden_(go|slow_peer|viewer_session)$"
   "^workloads[.]forwarder[.]")
 
 # Asks another program that a network or a service brings: npm's packages, a browser, a database server.
@@ -20,7 +20,7 @@ set(ST_NET "^golden_viewer_(elsewhere|npm|page)$")
 # What the sanitized build runs again: what reads foreign bytes, or packs and unpacks. The rest of it is in `make test-all`.
 set(ST_SANITIZED_GATE
   "^unit_(base|perfdata|tracedb|decoder)_"
-  "^unit_triggers_(parse|record)$"
+  "^unit_triggers_(golang|histogram|parse|places|record)$"
   "^unit_recorder_(children|code_files|intel_pt|proc|ptenc|record_store|snapshot)$"
   "^golden_(deep|viewer|viewer_export|viewer_reports|viewer_tiles)$"
   "^cli_query$")

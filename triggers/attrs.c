@@ -1,5 +1,6 @@
 /* What /proc tells about a stall that fired. */
 #include "triggers/attrs.h"
+#include "triggers/peer.h"
 #include "triggers/record_text.h"
 
 #include <stdbool.h>
@@ -98,23 +99,6 @@ static void add_next_kernel(struct st_stall_record *r)
     fclose(f);
 }
 
-static void put_process(char *text, size_t size, unsigned pid)
-{
-    char path[64], name[32] = "";
-    FILE *f;
-
-    snprintf(path, sizeof(path), "/proc/%u/comm", pid);
-    f = fopen(path, "re");
-    if (f && fgets(name, sizeof(name), f))
-        name[strcspn(name, "\n")] = '\0';
-    if (f)
-        fclose(f);
-    if (name[0])
-        snprintf(text, size, "process %u \"%s\"", pid, name);
-    else
-        snprintf(text, size, "process %u", pid);
-}
-
 /* Who traces a thread that is in a tracer's hands now. */
 static void add_tracer(struct st_stall_record *r)
 {
@@ -132,7 +116,7 @@ static void add_tracer(struct st_stall_record *r)
         fclose(f);
     if (!tracer || state != 't')
         return;
-    put_process(text, sizeof(text), tracer);
+    trg_process_text(tracer, text, sizeof(text));
     trg_add_attribute(r, "tracer", text);
 }
 
@@ -198,7 +182,7 @@ static void add_lock_holder(struct st_stall_record *r)
     }
     if (holder <= 0 || holder == (int)r->pid)
         return;
-    put_process(text, sizeof(text), (unsigned)holder);
+    trg_process_text((unsigned)holder, text, sizeof(text));
     trg_add_attribute(r, "lock_holder", text);
 }
 
@@ -211,4 +195,5 @@ void trg_add_attrs(struct st_stall_record *r)
     add_next_kernel(r);
     add_tracer(r);
     add_lock_holder(r);
+    trg_add_peer(r);
 }

@@ -203,3 +203,20 @@ void trg_put_attributes(struct trg_out *o, const struct st_stall_record *r)
     if (r->extra_n)
         trg_put(o, ")");
 }
+
+void trg_process_text(uint32_t pid, char *text, size_t size)
+{
+    char path[64], name[32] = "";
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%u/comm", pid);
+    f = fopen(path, "re");
+    if (f && fgets(name, sizeof(name), f))
+        name[strcspn(name, "\n")] = '\0';
+    if (f)
+        fclose(f);
+    if (name[0])
+        snprintf(text, size, "process %u \"%s\"", pid, name);
+    else
+        snprintf(text, size, "process %u", pid);
+}

@@ -44,4 +44,7 @@ void trg_put_attributes(struct trg_out *o, const struct st_stall_record *r);
 /* Adds one; nothing when it is there, or there is no room. */
 void trg_add_attribute(struct st_stall_record *r, const char *key, const char *value);
 
+/* `process PID "NAME"`, or `process PID` where /proc has no name for it (any more). */
+void trg_process_text(uint32_t pid, char *text, size_t size);
+
 #endif

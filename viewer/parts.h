@@ -27,7 +27,8 @@
  * record, or the part in which the stall was noticed and which still goes on: start_ns, end_ns (NULL: it goes
  * on), duration_ns, state and syscall are that part's. No row: none of the parts is it, or they and those
  * like it (same state and system call) are less than a third of the stall. Beside them: place, the part's;
- * has_args: the attributes arg0 to arg5 and file are of its system call; times, slept_ns: how many parts are
+ * has_args: the attributes arg0 to arg5 are of its system call; looked: what /proc told when the stall was
+ * noticed (file, peer, lock_holder, ...) is of this wait; times, slept_ns: how many parts are
  * like it, and their sum; whole_ns, the stall's duration; slept, both as text: "38 ms of the 53 ms (4
  * times)"; asked_ns, the time-out that its system call was given, where that ended it, or may yet.
  *

@@ -6,7 +6,8 @@ static const char table_sql[] =
     "CREATE TEMP TABLE wait(id INTEGER, thread_id INTEGER, kind TEXT, start_ns INTEGER, end_ns INTEGER, "
     "duration_ns INTEGER, state TEXT, syscall TEXT, waker TEXT, waker_thread_id INTEGER, wake_ns INTEGER, "
     "timer TEXT, kernel_stack_id INTEGER, user_stack_id INTEGER, waker_stack_id INTEGER, place TEXT, "
-    "has_args INTEGER, times INTEGER, slept_ns INTEGER, whole_ns INTEGER, slept TEXT, asked_ns INTEGER);";
+    "has_args INTEGER, looked INTEGER, times INTEGER, slept_ns INTEGER, whole_ns INTEGER, slept TEXT, "
+    "asked_ns INTEGER);";
 
 /* A stall that is one wait is it. Of another one, the record keeps the stacks of one wait only: of the one
  * that ended with the wake-up it saw, or of the one in which the stall was noticed, if that still goes on.
@@ -23,6 +24,7 @@ static const char fill_sql[] =
     "w AS (SELECT id, thread_id, kind, start_ns, end_ns, duration_ns, state, syscall, waker, "
     "waker_thread_id, wake_ns, timer, kernel_stack_id, user_stack_id, waker_stack_id, (SELECT place FROM "
     "part WHERE what = 'waiting' ORDER BY end_ns - start_ns DESC LIMIT 1) AS place, 1 AS has_args, 1 AS "
+    "looked, 1 AS "
     "times, "
     "CASE WHEN wake_ns BETWEEN start_ns AND start_ns + duration_ns THEN wake_ns - start_ns ELSE duration_ns "
     "END AS slept_ns, duration_ns AS whole_ns FROM l "
@@ -31,12 +33,14 @@ static const char fill_sql[] =
     "END, one.end_ns - one.start_ns, coalesce(one.state, l.state), one.syscall, l.waker, l.waker_thread_id, "
     "l.wake_ns, l.timer, l.kernel_stack_id, CASE WHEN l.kind = 'syscall' OR l.wake_ns IS NULL THEN "
     "l.user_stack_id END, l.waker_stack_id, one.place, l.kind IN ('syscall', 'busy') AND l.syscall IS "
-    "one.syscall, same.times, same.ns, l.duration_ns FROM l JOIN one JOIN same WHERE same.ns * 3 >= "
+    "one.syscall, l.kind = 'syscall' OR coalesce(l.noticed BETWEEN one.start_ns AND one.end_ns, 0), "
+    "same.times, same.ns, l.duration_ns FROM l JOIN one JOIN same WHERE same.ns * 3 >= "
     "l.duration_ns) "
     "INSERT INTO wait SELECT *, duration(slept_ns) || CASE WHEN slept_ns * 20 < whole_ns * 19 THEN ' of the "
     "' "
     "|| duration(whole_ns) ELSE '' END || CASE WHEN times > 1 THEN ' (' || times || ' times)' ELSE '' END "
     ", (SELECT value FROM stall_attr a WHERE a.stall_id = w.id AND a.key = 'timeout_ns' AND times = 1 AND "
+    "looked AND "
     "NOT EXISTS (SELECT 1 FROM stall_attr WHERE stall_id = w.id AND key = 'began_before') AND CASE WHEN "
     "w.end_ns IS NULL THEN value >= slept_ns ELSE w.waker LIKE 'its %time-out' AND slept_ns + "
     "200000 "

@@ -124,10 +124,10 @@ cause 'noticed in the lock' 2000000 50000000 "$file_lock; $still; INSERT INTO st
     'lock contention: a lock of the file, asked for by fcntl; it is still held: nobody has let go of it$'
 cause 'noticed before it' 2000000 50000000 "$file_lock; $still; INSERT INTO stall_attr VALUES (1, 'noticed_after_ns', 10000000)" 'not known'
 own="${file_lock//fcntl/read}; UPDATE stall SET waker = 'its own time-out', waker_thread_id = NULL, wake_ns = 52000100 WHERE id = 1"
-cause 'its own time-out' 2000000 60000000 "$own; INSERT INTO stall_attr VALUES (1, 'timeout_ns', 31990000)" \
+cause 'its own time-out' 2000000 60000000 "$own; INSERT INTO stall_attr VALUES (1, 'noticed_after_ns', 30000000), (1, 'timeout_ns', 31990000)" \
     'own time-out: the thread waited 32\.0 ms of the 58\.0 ms in read until a time-out of 32\.0 ms that it had set itself ran out, and nothing came before, at store < main$'
 "$STALLTRAP" report c.db | grep -qx '  woken by  its own time-out of 32.0 ms' || { echo 'FAILED: the length of the time-out'; failed=$((failed + 1)); }
-cause 'a time-out of another wait' 2000000 60000000 "$own; INSERT INTO stall_attr VALUES (1, 'timeout_ns', 40000000)" \
+cause 'a time-out of another wait' 2000000 60000000 "$own; INSERT INTO stall_attr VALUES (1, 'noticed_after_ns', 30000000), (1, 'timeout_ns', 40000000)" \
     'own time-out: the thread waited 32\.0 ms of the 58\.0 ms in read until a time-out that it had set itself'
 cause 'a sleep that goes on' 2000000 50000000 "${file_lock//fcntl/clock_nanosleep}; $still; INSERT INTO stall_attr VALUES (1, 'noticed_after_ns', 30000000), (1, 'timeout_ns', 300000000)" \
     'own time-out: the program asked to sleep for 300 ms, of which 30\.0 ms are over, in clock_nanosleep, at store < main$'
@@ -141,7 +141,16 @@ cause 'traced, by whom' 2000000 60000000 "UPDATE mark SET detail = 'tracing stop
     'stopped: process 7 "gdb", which traces it, held the thread for 32\.0 ms of the 58\.0 ms'
 cause 'frozen' 2000000 60000000 "${file_lock//fcntl_setlk/__refrigerator}; UPDATE mark SET detail = 'disk sleep' WHERE time_ns = 19999000; UPDATE symbol SET name = 'unfreeze_cgroup' WHERE id = 21" \
     'frozen: the freezer held the thread for 32\.0 ms of the 58\.0 ms \(__refrigerator\); thread 101 "hog" thawed it$'
-cause 'the lock of a file, and who took it' 2000000 60000000 "$file_lock; INSERT INTO stall_attr VALUES (1, 'lock_holder', 'process 7 \"holder\"')" \
+cause 'what was looked up in another wait' 2000000 60000000 "$file_lock; INSERT INTO stall_attr VALUES (1, 'noticed_after_ns', 10000000), (1, 'file', '/x'), (1, 'lock_holder', 'process 7')" \
+    'lock contention: a lock of the file, asked for by fcntl; thread 101 "hog" let go of it$'
+peer="${file_lock//fcntl/recvfrom}; UPDATE stall SET waker = 'softirq NET_RX', waker_thread_id = NULL WHERE id = 1; UPDATE symbol SET name = 'sock_def_readable' WHERE id = 21;
+    UPDATE symbol SET name = 'sk_wait_data' WHERE id = 30; INSERT INTO stall_attr VALUES (1, 'peer', '10.0.0.1:80'), (1, 'peer_process', 'process 7 \"db\"')"
+cause 'slow peer, in a function' 2000000 60000000 "$peer, (1, 'noticed_after_ns', 30000000)" 'slow peer: 10\.0\.0\.1:80, process 7 "db", answered after 32\.0 ms$'
+cause 'a peer of another wait' 2000000 60000000 "$peer, (1, 'noticed_after_ns', 10000000)" 'not known'
+cause 'slow peer, still' 2000000 50000000 "$peer, (1, 'noticed_after_ns', 30000000); UPDATE stall SET kind = 'syscall', syscall = 'recvfrom'; $still" \
+    'slow peer: 10\.0\.0\.1:80, process 7 "db", has sent nothing for 30\.0 ms of the 48\.0 ms, and the thread still waits for it in recvfrom$'
+cause 'a client that asks nothing' 2000000 50000000 "$peer, (1, 'noticed_after_ns', 30000000), (1, 'accepted', 1); UPDATE stall SET kind = 'syscall', syscall = 'recvfrom'; $still" 'not known'
+cause 'the lock of a file, and who took it' 2000000 60000000 "$file_lock; INSERT INTO stall_attr VALUES (1, 'noticed_after_ns', 30000000), (1, 'lock_holder', 'process 7 \"holder\"')" \
     'lock contention: a lock of the file, asked for by fcntl; process 7 "holder" had taken it; thread 101 "hog" let go of it$'
 for_another="${file_lock//fcntl/futex}; DELETE FROM stall_attr WHERE key LIKE 'arg%'; UPDATE symbol SET name = 'futex_wake' WHERE id = 21"
 cause 'waited for another thread' 2000000 60000000 "$for_another" \

@@ -7,7 +7,7 @@ WITH RECURSIVE l AS (SELECT *, start_ns + duration_ns / 2 AS mid FROM wait),
              AND c.id < (SELECT k.id FROM call_time k WHERE k.thread_id = l.thread_id AND k.start_ns >= l.mid + 1 ORDER BY k.start_ns, k.id LIMIT 1)
              AND c.thread_id = l.thread_id AND c.start_ns <= l.mid ORDER BY c.start_ns DESC, c.id DESC LIMIT 1)
          UNION SELECT c.parent_id FROM open JOIN call c ON c.id = open.id WHERE c.parent_id IS NOT NULL),
-     file(name) AS (SELECT a.value FROM l JOIN stall_attr a ON a.stall_id = l.id AND a.key = 'file' WHERE l.has_args),
+     file(name) AS (SELECT a.value FROM l JOIN stall_attr a ON a.stall_id = l.id AND a.key = 'file' WHERE l.looked),
      logger(name) AS (
          SELECT s.name FROM l JOIN stack k ON k.id = l.user_stack_id JOIN symbol s ON s.id = k.symbol_id
          UNION ALL

@@ -10,7 +10,7 @@ WITH l AS (SELECT * FROM wait),
          ORDER BY k.depth LIMIT 1)
 SELECT 'disk write (' || l.syscall || ')' AS cause,
        'the thread slept ' || l.slept || ' in ' || l.syscall ||
-       coalesce(' of ' || (SELECT value FROM stall_attr WHERE stall_id = l.id AND key = 'file' AND l.has_args), '') ||
+       coalesce(' of ' || (SELECT value FROM stall_attr WHERE stall_id = l.id AND key = 'file' AND l.looked), '') ||
        coalesce(': kernel function ' || (SELECT name FROM at), '') AS evidence
 FROM l
 WHERE (l.syscall IN ('fsync', 'fdatasync', 'sync', 'syncfs', 'sync_file_range', 'msync')

@@ -1,7 +1,7 @@
 -- A read of what was not in the page cache, or of the file system's own blocks.
 SELECT 'disk read' AS cause,
        'the thread slept ' || l.slept || ' in ' || l.syscall ||
-       coalesce(' of ' || (SELECT value FROM stall_attr WHERE stall_id = l.id AND key = 'file' AND l.has_args), '') ||
+       coalesce(' of ' || (SELECT value FROM stall_attr WHERE stall_id = l.id AND key = 'file' AND l.looked), '') ||
        ' until the disk had the data: kernel function ' || s.name AS evidence
 FROM wait l
 JOIN stack k ON k.id = l.kernel_stack_id

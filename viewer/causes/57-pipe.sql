@@ -1,6 +1,6 @@
 -- A wait at a pipe: for data that its writer had not written yet, or for room that its reader had not made. The kernel's functions tell
 -- (fs/pipe.c), and so does what the thread that ended the wait was doing.
-WITH l AS (SELECT wait.*, (SELECT value FROM stall_attr WHERE stall_id = wait.id AND key = 'file' AND has_args) AS file
+WITH l AS (SELECT wait.*, (SELECT value FROM stall_attr WHERE stall_id = wait.id AND key = 'file' AND looked) AS file
            FROM wait WHERE coalesce(state, '') = 'sleeping'),
      waits(way) AS (SELECT CASE WHEN s.name IN ('pipe_read', 'anon_pipe_read', 'fifo_pipe_read') THEN 'read' ELSE 'write' END
                     FROM l JOIN stack k ON k.id = l.kernel_stack_id JOIN symbol s ON s.id = k.symbol_id

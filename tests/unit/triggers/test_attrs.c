@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -146,14 +148,14 @@ static void who_took_a_files_lock_is_told(void **state)
     assert_holder(SYS_fcntl, take_posix);
 }
 
-static void do_nothing(int fd)
+static void keep(int fd)
 {
     (void)fd;
 }
 
 static void who_traces_it_is_told(void **state)
 {
-    pid_t pid = child("traced", -1, do_nothing);
+    pid_t pid = child("traced", -1, keep);
     struct st_stall_record r = record_of(pid, SYS_pause, 0);
     char expected[64], name[16];
 
@@ -190,11 +192,57 @@ static void a_file_is_told_of_its_own_call_only(void **state)
     close(fd);
 }
 
+/* A connection on the loopback: this process reads from one end, a child has the other one. */
+static void who_is_at_the_other_end_is_told(void **state)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}, far;
+    socklen_t size = sizeof(at);
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd = socket(AF_INET, SOCK_STREAM, 0),
+        other;
+    char peer[64], process[64];
+    struct st_stall_record r;
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(bind(listener, (struct sockaddr *)&at, size) | listen(listener, 1), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &size), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&at, size), 0);
+    other = accept(listener, NULL, NULL);
+    assert_true(other >= 0);
+    r = record_of(getpid(), SYS_recvfrom, fd);
+    trg_add_attrs(&r);
+    snprintf(peer, sizeof(peer), "127.0.0.1:%u", ntohs(at.sin_port));
+    assert_string_equal(trg_attribute(&r, "peer"), peer);
+    assert_null(trg_attribute(&r, "accepted"));
+    pid = child("server", other, keep); /* now two have it */
+    r = record_of(getpid(), SYS_recvfrom, fd);
+    trg_add_attrs(&r);
+    assert_null(trg_attribute(&r, "peer_process"));
+    close(other);
+    r = record_of(getpid(), SYS_read, fd);
+    trg_add_attrs(&r);
+    snprintf(process, sizeof(process), "process %d \"server\"", pid);
+    assert_string_equal(trg_attribute(&r, "peer_process"), process);
+    r = record_of(pid, SYS_read, other); /* the child listens too: it has the listening socket */
+    trg_add_attrs(&r);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&far, &size), 0);
+    snprintf(peer, sizeof(peer), "127.0.0.1:%u", ntohs(far.sin_port));
+    assert_string_equal(trg_attribute(&r, "peer"), peer);
+    assert_string_equal(trg_attribute(&r, "accepted"), "1");
+    r = record_of(getpid(), SYS_write, fd); /* it does not wait for data */
+    trg_add_attrs(&r);
+    assert_null(trg_attribute(&r, "peer"));
+    end(pid);
+    close(fd);
+    close(listener);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_took_a_files_lock_is_told),
         cmocka_unit_test(who_traces_it_is_told),
+        cmocka_unit_test(who_is_at_the_other_end_is_told),
         cmocka_unit_test(a_file_is_told_of_its_own_call_only),
     };
 
