@@ -35,6 +35,8 @@ static void put_longest(struct trg_out *o, const struct st_stall_record *r)
 
     if (ns)
         trg_put(o, " %s", st_format_duration(strtoll(ns, NULL, 10), time, sizeof(time)));
+    else /* since when is not measured */
+        trg_put(o, " now");
     trg_put_syscall(o, r);
 }
 

@@ -117,7 +117,7 @@ has 'offcpu>20ms,idle=yes' 'delayed ACK against Nagle: the socket to 127\.0\.0\.
 silent nagle nodelay
 silent one-write
 nearly "$waits" 'delayed ACK' slow-server
-grep -q 'slow peer: 127\.0\.0\.1:[0-9]* answered after' causes || fail "slow-server: not the peer" causes
+grep -q 'slow peer: 127\.0\.0\.1:[0-9]*, process [0-9]* "server", answered after' causes || fail "slow-server: not the peer" causes
 nearly "$waits" 'slow peer' requests
 grep -q 'usually idle' causes || fail "requests: not idle" causes
 waits_in_send='offcpu>5ms,state=sleeping'
@@ -147,7 +147,7 @@ has "$disk" 'page fault from disk: .* in touch_pages\(\)' fault .
 nearly "$disk" 'page fault' read .
 nearly "$disk" 'disk read' fault .
 ! grep -h 'woken by softirq HI' report.* || fail "fault: nothing here wakes by tasklets" report.1
-has 'busy>30ms' 'stopped: a signal stopped the thread for .*; thread [0-9]* "stopper" let it go on' stopped
+has 'busy>30ms' 'stopped: SIGSTOP from thread [0-9]* "stopper" stopped the thread for .*; thread [0-9]* "stopper" let it go on' stopped
 nearly "$waits" 'stopped' sleep
 
 if grep -Eq 'virtio[0-9]+-req|nvme|ahci|ata_piix|xhci' /proc/interrupts; then

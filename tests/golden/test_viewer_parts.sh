@@ -70,7 +70,9 @@ cause() { # NAME FROM TO SQL EXPECTED
     "$STALLTRAP" report c.db | grep '^  cause' >out
     grep -Eq "^  cause     $5" out || { echo "FAILED: $1: $(cat out), not $5"; failed=$((failed + 1)); }
 }
-cause 'computing' 2000000 20000000 '' 'computing in compute\(\): the thread ran for 18\.0 ms of the 18\.0 ms, most of that in compute\(\) itself \(by 18 samples\)$'
+cause 'computing' 2000000 20000000 '' 'computing in compute\(\): the thread ran for 18\.0 ms of the 18\.0 ms, ≈ 18\.0 ms of that in compute\(\) itself \(by 18 samples\)$'
+cause 'computing, in two of which neither is most' 2000000 38000000 "DELETE FROM offcpu WHERE start_ns = 20000000; UPDATE slice SET end_ns = 38000000 WHERE start_ns = 0; UPDATE call SET depth = 9 WHERE id = 4" \
+    'computing.*: the thread ran for 36\.0 ms of the 36\.0 ms, ≈ 18\.0 ms of that in '
 cause 'computing, by every branch' 2000000 20000000 "DELETE FROM meta WHERE key = 'samples'" 'computing in compute\(\): .* in compute\(\) itself$'
 cause 'computing, no sample' 2000000 20000000 'UPDATE stall_attr SET value = 0' 'computing: the thread ran for 18\.0 ms .*; in what, no sample tells'
 cause 'woken, and no CPU' 51000000 56000000 '' 'CPU taken by other work: the thread was ready to run for 3\.00 ms of the 5\.00 ms: thread 101 "hog" had its CPU for 3\.00 ms$'

@@ -7,7 +7,7 @@ WITH l AS (SELECT * FROM stall WHERE id = ?1 AND kind NOT IN ('offcpu', 'runq'))
      known AS (SELECT EXISTS (SELECT 1 FROM most WHERE samples IS NULL OR samples > 0) AS yes)
 SELECT 'computing' || CASE WHEN known.yes THEN coalesce(' in ' || (SELECT function FROM part_within) || '()', '') ELSE '' END AS cause,
        'the thread ran for ' || duration(ran.ns) || ' of the ' || duration(l.duration_ns) || CASE WHEN known.yes
-           THEN coalesce(', most of that in ' || (SELECT function || '() itself' FROM most), '') ||
+           THEN coalesce((SELECT ', ' || CASE WHEN samples IS NULL THEN '' ELSE '≈ ' END || duration(min(most.ns, ran.ns)) || ' of that in ' || function || '() itself' FROM most), '') ||
                 coalesce(' (by ' || (SELECT samples FROM most) || ' samples)', '')
            ELSE '; in what, no sample tells (arm --frequency takes more of them)' END AS evidence
 FROM l JOIN ran JOIN known
