@@ -387,6 +387,9 @@ static __always_inline void start_looking(void)
 
 static void thread_begins(struct thread *t, struct task_struct *task)
 {
+    st_u32 pid = BPF_CORE_READ(task, pid);
+
+    bpf_map_delete_elem(&stops_sent, &pid); /* of a process that had its number before */
     t->start = 0;
     t->regs = 0;
     t->mark = 0;

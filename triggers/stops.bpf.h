@@ -6,13 +6,14 @@
 
 /* arch/x86/include/uapi/asm/signal.h */
 enum {
+    SIGNAL_CONTINUE = 18,
     SIGNAL_STOP = 19,
     SIGNAL_TTOU = 22, /* and SIGTSTP, SIGTTIN between them */
     SIGNAL_DELIVERED = 0,
 };
 
 struct stop_sent {
-    st_u64 ktime;
+    st_u64 continued; /* when; 0: not yet */
 
     st_u32 tid, signal;
 
@@ -26,31 +27,51 @@ struct {
     __type(value, struct stop_sent);
 } stops_sent SEC(".maps");
 
+static __always_inline void note_continue(struct task_struct *task)
+{
+    st_u32 pid = task->tgid;
+    struct stop_sent *sent = bpf_map_lookup_elem(&stops_sent, &pid);
+
+    if (sent && !sent->continued)
+        sent->continued = bpf_ktime_get_ns();
+}
+
+/* A process that is stopped already is not stopped by the next one. */
+static __noinline void note_stop(struct task_struct *task, st_u32 signal)
+{
+    struct stop_sent sent = {.signal = signal}, *before;
+    st_u32 pid = task->tgid;
+
+    before = bpf_map_lookup_elem(&stops_sent, &pid);
+    if (before && !before->continued)
+        return;
+    sent.tid = (st_u32)bpf_get_current_pid_tgid();
+    bpf_get_current_comm(sent.comm, sizeof(sent.comm));
+    bpf_map_update_elem(&stops_sent, &pid, &sent, BPF_ANY);
+}
+
 /* Current is the sender, also where the kernel sends it for a thread: one that reads from a terminal that is
  * not its own stops itself. */
 SEC("tp_btf/signal_generate")
 int BPF_PROG(st_signal, int sig, void *info, struct task_struct *task, int group, int result)
 {
-    struct stop_sent sent = {.signal = sig};
-    st_u32 pid;
-
-    if (sig < SIGNAL_STOP || sig > SIGNAL_TTOU || result != SIGNAL_DELIVERED || !thread_of(task))
+    if (sig < SIGNAL_CONTINUE || sig > SIGNAL_TTOU || !thread_of(task))
         return 0;
-    sent.ktime = bpf_ktime_get_ns();
-    sent.tid = (st_u32)bpf_get_current_pid_tgid();
-    bpf_get_current_comm(sent.comm, sizeof(sent.comm));
-    pid = task->tgid;
-    bpf_map_update_elem(&stops_sent, &pid, &sent, BPF_ANY);
+    if (sig == SIGNAL_CONTINUE) /* it does, also where the signal itself is ignored */
+        note_continue(task);
+    else if (result == SIGNAL_DELIVERED)
+        note_stop(task, sig);
     return 0;
 }
 
-/* What stopped the thread of a record, within its stall; NULL: it was not seen. */
+/* What stopped the thread of a record; NULL: it was not seen. The signal may be older than the stall: it ends
+ * the wait for work, and what is measured begins with that end. */
 static __always_inline struct stop_sent *stop_of(const struct st_stall_record *r)
 {
     st_u32 pid = r->pid;
     struct stop_sent *sent = r->state & TASK_STOPPED_BIT ? bpf_map_lookup_elem(&stops_sent, &pid) : NULL;
 
-    return sent && sent->ktime >= r->start_ktime ? sent : NULL;
+    return sent && (!sent->continued || sent->continued >= r->start_ktime) ? sent : NULL;
 }
 
 #endif
