@@ -4,7 +4,15 @@
 #include <stddef.h>
 #include <string.h>
 
-/* What was looked up for the ongoing record when it fired. */
+static bool has_attribute(const struct st_stall_record *r, const char *key, size_t length)
+{
+    for (size_t at = 0; at < r->extra_n; at += strlen(r->extra + at) + 1)
+        if (!strncmp(r->extra + at, key, length))
+            return true;
+    return false;
+}
+
+/* What was looked up for the ongoing record when it fired, and the completion does not tell. */
 static void keep_attributes(struct st_stall_record *r, const struct st_stall_record *before)
 {
     static const char *const kept[] = {
@@ -16,7 +24,7 @@ static void keep_attributes(struct st_stall_record *r, const struct st_stall_rec
 
         for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
             if (strncmp(before->extra + at, kept[i], strlen(kept[i])) ||
-                n > ST_STALL_EXTRA - (size_t)r->extra_n)
+                n > ST_STALL_EXTRA - (size_t)r->extra_n || has_attribute(r, kept[i], strlen(kept[i])))
                 continue;
             memcpy(r->extra + r->extra_n, before->extra + at, n);
             r->extra_n = (st_u16)(r->extra_n + n);

@@ -60,6 +60,8 @@ static void what_was_seen_at_the_time_stays(void **state)
     put_extra(&r, "seen_so_far=9");
     end.end_ktime = 400;
     end.waker_tid = 6;
+    put_extra(&r, "peer=10.0.0.1:80");
+    put_extra(&end, "peer=10.0.0.2:80");
     put_extra(&end, "bytes=1");
     st_stall_complete(&r, &end);
     assert_int_equal(r.end_ktime, 400);
@@ -70,6 +72,8 @@ static void what_was_seen_at_the_time_stays(void **state)
     assert_true(has_extra(&r, "file=pipe:[3]"));
     assert_true(has_extra(&r, "bytes=1"));
     assert_false(has_extra(&r, "seen_so_far=9"));
+    assert_true(has_extra(&r, "peer=10.0.0.2:80")); /* the newer one, and no other */
+    assert_false(has_extra(&r, "peer=10.0.0.1:80"));
     assert_true(r.flags & ST_STALL_FIRED);
     assert_false(r.flags & ST_STALL_ONGOING);
     assert_false(st_stall_completes(&r, &end)); /* once */
