@@ -28,7 +28,7 @@ file_lock() { # SYSTEM-CALL INJECTOR
     app "$work/lock"
     start /usr/bin/python3 "$field/inject.py" "$2" "$work/lock"
     caught "$python" 'offcpu>150ms' -- --kind offcpu --tid "$python" --state sleeping --syscall "$1" --waker 'thread [0-9]+ "python3"' \
-        --place ".*$1.*" --says "in $1" --says "cause +lock contention: a lock of the file $work/lock, asked for by $1; thread $pid \"python3\" let go of it"
+        --place ".*$1.*" --says "in $1" --says "cause +lock contention: a lock of the file $work/lock, asked for by $1; (process [0-9]+ \"python3\" had taken it; )?thread $pid \"python3\" let go of it"
     as_written
     kill "$pid" 2>/dev/null
 }
