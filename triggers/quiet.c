@@ -92,17 +92,18 @@ static int quiet_open(const struct trg_open *how, struct trg_state **state, stru
     return trg_kit_open(how, take, state, err);
 }
 
+/* The event is seen before silence counts, which it does from trg_kit_start() on. */
 static int quiet_start(struct trg_state *s, struct st_error *err)
 {
     struct quiet_bpf *bpf = s->skeleton;
-    int rc = trg_kit_start(s, err);
+    int rc;
 
-    if (rc)
-        return rc;
     if (is_tracepoint(s->how.spec->options->name))
-        return trg_attach_tracepoint(s, s->own, bpf->progs.quiet_tracepoint, bpf->progs.quiet_raw_tracepoint,
-                                     err);
-    return trg_function_attach(s, bpf->progs.quiet_uprobe, bpf->progs.quiet_kprobe, false, err);
+        rc = trg_attach_tracepoint(s, s->own, bpf->progs.quiet_tracepoint, bpf->progs.quiet_raw_tracepoint,
+                                   err);
+    else
+        rc = trg_function_attach(s, bpf->progs.quiet_uprobe, bpf->progs.quiet_kprobe, false, err);
+    return rc ? rc : trg_kit_start(s, err);
 }
 
 static void describe(const struct st_stall_record *r, trg_ksym_fn *name, void *ctx, char *text, size_t size)

@@ -18,7 +18,7 @@ offcpu sleep offcpu>30ms,idle=yes state = 'sleeping' AND syscall = 'clock_nanosl
 syscall sleep syscall:clock_nanosleep>30ms syscall = 'clock_nanosleep'
 func sleep func:$workload!slow_function>30ms attr('arg0') = 12
 call sleep call:$workload!slow_function attr('arg0') = 12
-busy compute busy>30ms true
+busy compute busy>30ms,idle=list true
 runq hog runq>30ms attr('next') LIKE 'thread CHILD %'
 socket unread socket>30ms,side=unread attr('bytes') = 1
 socket.queue unaccepted socket>30ms attr('side') = 'unaccepted' AND attr('connections') = 1 AND attr('local') LIKE '127.0.0.1:%'
@@ -58,7 +58,8 @@ fi
 
 for try in 1 2 3 4 5 6; do
     rm -rf x.*
-    start_arm --source sample -p "$target" --on "$trigger" -o x
+    # A stall that goes on when the trigger is armed counts from then on.
+    start_arm --source sample -p "$target" --on "$trigger" --warm-up 500ms -o x
     end_of "$arm" 600 "arm --on $trigger"
     [ $status = 0 ] || fail "arm --on $trigger ends with $status" arm.out arm.err
     grep -q '^trap 1: ' arm.out || fail "$trigger: no line about the trap" arm.out

@@ -67,6 +67,12 @@ def switches(events, tid):
             out = None
 
 
+def measured(known):
+    """Waits that a trigger's record tells, and no switch: they began before the thread's events were there."""
+    waits = db.execute("SELECT tid, start_ns, end_ns, state = 'runnable' FROM stalls WHERE kind = 'offcpu' AND end_ns").fetchall()
+    return [w for w in waits if not any(k[0] == w[0] and k[1] < w[2] and k[2] > w[1] for k in known)]
+
+
 def check_births(events, tids):
     """Those of the recording: what was there already has a fork of the time at which it was found."""
     seen = {int(m.group(2)): (e.time, m.group(1) == m.group(2)) for e in events if e.name == "PERF_RECORD_FORK" and (m := re.match(r"\((\d+):(\d+)\)", e.text))}
@@ -123,8 +129,9 @@ def main():
     events = read_listing()
     tids = [tid for (tid,) in db.execute("SELECT tid FROM thread")]
     check_births(events, tids)
+    waits = [s for tid in tids for s in switches(events, tid)]
     same("times off a CPU", db.execute("SELECT tid, o.start_ns, o.end_ns, preempted FROM offcpu o JOIN thread t ON t.id = thread_id"),
-         [s for tid in tids for s in switches(events, tid)])
+         waits + measured(waits))
     check_wakes(events, tids)
     check_samples(events, tids)
     return failed

@@ -21,7 +21,7 @@ SELECT pid, tid, name, calls, start_ns, end_ns FROM threads ORDER BY id
 SELECT tid, start_ns, duration_ns, self_ns, flags, depth, function, module FROM calls ORDER BY id
 SELECT tid, o.start_ns, o.end_ns, preempted, (SELECT function FROM calls c WHERE c.id = o.call_id) FROM offcpu o JOIN thread t ON t.id = thread_id ORDER BY o.id
 SELECT tid, time_ns, m.name, detail FROM mark m LEFT JOIN thread t ON t.id = thread_id ORDER BY m.id
-SELECT tid, cpu, start_ns, end_ns, reason, detail FROM gaps g LEFT JOIN thread t ON t.id = thread_id ORDER BY g.id
+SELECT tid, g.cpu, g.start_ns, g.end_ns, reason, detail FROM gaps g LEFT JOIN thread t ON t.id = thread_id ORDER BY g.id
 SELECT id, trigger, tid, kind, start_ns, end_ns, duration_ns, threshold_ns, state, syscall, waker, reason FROM stalls ORDER BY id
 SELECT stall_id, key, value FROM stall_attr ORDER BY stall_id, key, value
 SELECT key, value FROM meta WHERE key IN ('source', 'source_text', 'samples', 'switch_samples', 'sample_period_ns', 'target', 'snapshot_reason', 'snapshot_text', 'lost_events') ORDER BY key
@@ -36,6 +36,7 @@ for name in command attached; do
     zstd -dcq "$here/$name.perf.zst" | python3 "$SOURCE/tests/golden/check_recording.py" $name.db >checked 2>&1 || fail "$name: perf lists something else" checked
     sed "s/^/$name: /" checked
     rows $name.db >$name.rows 2>&1
+    ! grep '^Error' $name.rows || fail "$name: a question cannot be asked"
     if [ -n "${UPDATE:-}" ]; then
         cp $name.rows "$here/"
     else
