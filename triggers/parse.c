@@ -196,15 +196,17 @@ static int check_name(struct parser *p, struct span word)
 {
     const char *space = find_bare(word.at, word.at + word.len, " \t");
     const char *quote = find_bare(word.at, word.at + word.len, "");
+    char name[WORD_MAX], safe[4 * WORD_MAX];
 
     if (quote)
         return reject(p, (struct span){quote, 1}, "nothing closes the quotation mark");
     if (!space)
         return 0;
     reject(p, (struct span){space, 1}, "no spaces in a trigger, but in a name between double quotes");
-    if (memchr(word.at, '"', word.len))
+    if (memchr(word.at, '"', word.len) || memchr(word.at, '\\', word.len))
         return ST_EUSAGE;
-    return st_hint(p->err, "write it as %s:\"%.*s\"", p->spec->kind->name, (int)word.len, word.at);
+    st_safe_text(safe, sizeof(safe), word_of(word, name));
+    return st_hint(p->err, "write it as %s:\"%s\"", p->spec->kind->name, safe);
 }
 
 static int parse_name(struct parser *p, const char **at)
