@@ -4,31 +4,55 @@
 #include <stddef.h>
 #include <string.h>
 
+/* The attribute that begins at *at, which is then behind it. NULL: there is none, or one without an end, as a
+ * user's own BPF program may write. */
+static const char *next_attribute(const struct st_stall_record *r, size_t *at)
+{
+    size_t n = r->extra_n < ST_STALL_EXTRA ? r->extra_n : ST_STALL_EXTRA;
+    const char *text = r->extra + *at;
+    const char *end = *at < n ? memchr(text, 0, n - *at) : NULL;
+
+    if (!end)
+        return NULL;
+    *at += (size_t)(end - text) + 1;
+    return text;
+}
+
 static bool has_attribute(const struct st_stall_record *r, const char *key, size_t length)
 {
-    for (size_t at = 0; at < r->extra_n; at += strlen(r->extra + at) + 1)
-        if (!strncmp(r->extra + at, key, length))
+    const char *text;
+
+    for (size_t at = 0; (text = next_attribute(r, &at));)
+        if (!strncmp(text, key, length))
             return true;
     return false;
 }
 
-/* What was looked up for the ongoing record when it fired, and the completion does not tell. */
-static void keep_attributes(struct st_stall_record *r, const struct st_stall_record *before)
+/* What only the ongoing record may have: it was looked up as it fired. The length of the key; 0: not so. */
+static size_t kept(const char *attribute)
 {
-    static const char *const kept[] = {
+    static const char *const keys[] = {
         "file=",        "accepted=",   "next_kernel=", "timeout_ns=", "tracer=",
         "lock_holder=", "stopped_by=", "stop_signal=", "peer=",       "peer_process="};
 
-    for (size_t at = 0; at < before->extra_n; at += strlen(before->extra + at) + 1) {
-        size_t n = strlen(before->extra + at) + 1;
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (!strncmp(attribute, keys[i], strlen(keys[i])))
+            return strlen(keys[i]);
+    return 0;
+}
 
-        for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
-            if (strncmp(before->extra + at, kept[i], strlen(kept[i])) ||
-                n > ST_STALL_EXTRA - (size_t)r->extra_n || has_attribute(r, kept[i], strlen(kept[i])))
-                continue;
-            memcpy(r->extra + r->extra_n, before->extra + at, n);
-            r->extra_n = (st_u16)(r->extra_n + n);
-        }
+static void keep_attributes(struct st_stall_record *r, const struct st_stall_record *before)
+{
+    const char *text;
+
+    for (size_t at = 0; (text = next_attribute(before, &at));) {
+        size_t n = strlen(text) + 1, key = kept(text);
+
+        if (!key || r->extra_n > ST_STALL_EXTRA || n > ST_STALL_EXTRA - (size_t)r->extra_n ||
+            has_attribute(r, text, key))
+            continue;
+        memcpy(r->extra + r->extra_n, text, n);
+        r->extra_n = (st_u16)(r->extra_n + n);
     }
 }
 

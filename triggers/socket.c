@@ -77,7 +77,7 @@ static void describe_queue(struct trg_out *o, const struct st_stall_record *r, c
 
 static void describe(const struct st_stall_record *r, trg_ksym_fn *name, void *ctx, char *text, size_t size)
 {
-    const char *connections = trg_attribute(r, "connections");
+    const char *connections = trg_attribute(r, "connections"), *bytes;
     struct trg_out o = {text, size, 0};
 
     if (connections) {
@@ -85,7 +85,8 @@ static void describe(const struct st_stall_record *r, trg_ksym_fn *name, void *c
         return;
     }
     trg_put(&o, "had");
-    trg_put_attribute(&o, r, "bytes", " ", " bytes");
+    bytes = trg_attribute(r, "bytes");
+    trg_put_attribute(&o, r, "bytes", " ", bytes && !strcmp(bytes, "1") ? " byte" : " bytes");
     trg_put_attribute(&o, r, "side", " ", "");
     trg_put(&o, " for");
     trg_put_time(&o, r);

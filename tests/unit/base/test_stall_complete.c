@@ -114,6 +114,22 @@ static void attributes_that_have_no_room_are_left_out(void **state)
     assert_int_equal(r.extra_n, ST_STALL_EXTRA);
 }
 
+/* As a user's own BPF program may write it. */
+static void an_attribute_without_an_end_is_none(void **state)
+{
+    struct st_stall_record r = record(ST_STALL_ONGOING, 7, 1);
+    struct st_stall_record end = record(ST_STALL_COMPLETION, 7, 1);
+
+    (void)state;
+    put_extra(&r, "accepted=1");
+    memcpy(r.extra + r.extra_n, "file=", 5);
+    memset(r.extra + r.extra_n + 5, 'x', ST_STALL_EXTRA - r.extra_n - 5);
+    r.extra_n = ST_STALL_EXTRA;
+    st_stall_complete(&r, &end);
+    assert_true(has_extra(&r, "accepted=1"));
+    assert_int_equal(r.extra_n, sizeof("accepted=1"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -121,6 +137,7 @@ int main(void)
         cmocka_unit_test(what_was_seen_at_the_time_stays),
         cmocka_unit_test(what_the_end_tells_is_newer),
         cmocka_unit_test(attributes_that_have_no_room_are_left_out),
+        cmocka_unit_test(an_attribute_without_an_end_is_none),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
