@@ -218,8 +218,7 @@ static bool is_no_call(const char *name)
 static uint32_t outer_frames(const struct work *w, const struct dec_sample_frame *f, uint32_t n)
 {
     const struct dec_symbols *symbols = w->m->symbols;
-    uint32_t users = 0, outer;
-    uint32_t module;
+    uint32_t users = 0, outer, module;
 
     while (users < n && !f[users].kernel)
         users++;
@@ -356,8 +355,7 @@ static bool had_ring(const struct dec_sideband *sb, const struct dec_thread *thr
     return false;
 }
 
-/* Whether it was sampled from its first instruction on: what is before its first sample is less than a
- * period, or it waited. */
+/* Whether it was sampled from its birth on: before its first sample is less than a period, or a wait. */
 static bool from_birth(const struct dec_sideband *sb, const struct dec_thread *thread)
 {
     return thread->start && thread->start <= thread->first_in && !overwritten(sb, thread) &&
