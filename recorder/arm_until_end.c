@@ -58,7 +58,8 @@ static int begin(struct arm *arm, struct st_error *err)
 
 int arm_take_at_end(struct arm *arm, struct st_error *err)
 {
-    if (!arm_end_awaited(arm, &arm->cause.record))
+    /* The actions that come before the snapshot run once the waiting is over. */
+    if (arm->acting || !arm_end_awaited(arm, &arm->cause.record))
         return arm_take(arm, err);
     return arm->end.awaited ? 0 : begin(arm, err);
 }

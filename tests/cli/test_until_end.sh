@@ -85,6 +85,29 @@ ended 0
 awaits || fail "$name: it was not awaited" arm.err
 printf x >&8
 
+# What the snapshot holds is kept while the actions before it run, whatever the triggers tell meanwhile: the arm does not wait again.
+mkfifo other
+exec 7<>other
+start head -c 1 other >other.out
+second=$pid
+wait_for 60 reads "$second" || fail "the second target does not read"
+begin "an action that runs when the bound is over" --source sample -p "$second" --until-end 200ms -v \
+    --then 'shell:while [ ! -e go ]; do sleep 0.05; done' --then snapshot
+wait_for 300 grep -q '^trap 1: ' arm.out || fail "$name: no trap" arm.out arm.err
+if grep -q "^trap 1: thread $target " arm.out; then printf x >&7; else printf x >&8; fi
+wait_for 60 eval '! running "$target" || ! running "$second"' || fail "$name: nobody was let go"
+sleep 0.5 # its record is with the arm
+touch go
+end_of "$arm" 300 "$name"
+[ $status = 0 ] && [ -s x.1.db ] || fail "$name: arm ends with $status" arm.out arm.err
+[ "$(lines 'its end is awaited' arm.err)" = 1 ] || fail "$name: the end was awaited twice" arm.err
+printf x >&7
+printf x >&8
+wait_for 60 eval '! running "$target" && ! running "$second"' || fail "$name: a target is left"
+rm -f pipe other go
+mkfifo pipe
+exec 8<>pipe
+
 begin "Ctrl-C ends the waiting" --source sample --until-end 1h
 await awaits
 kill -INT "$arm"
