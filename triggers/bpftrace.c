@@ -1,5 +1,6 @@
 /* bpftrace: runs a script of the user's; a line of its output that begins with "stalltrap" fires. A process
  * of our own reads the lines. */
+#include "base/clock.h"
 #include "base/infile.h"
 #include "base/log.h"
 #include "base/safetext.h"
@@ -52,14 +53,6 @@ struct trg_state {
 
     pid_t bpftrace, reader; /* 0: not running */
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* ---- open ---- */
 
@@ -183,7 +176,7 @@ static void tell(struct trg_state *s, const char *text)
     LIBBPF_OPTS(bpf_test_run_opts, opts);
     static struct st_stall_record r;
     uint32_t zero = 0;
-    uint64_t now = now_ns();
+    uint64_t now = st_kernel_ns();
 
     measure(s->shared, now);
     if (s->how.config->measure_only || now < __atomic_load_n(&s->shared->hold_until, __ATOMIC_RELAXED))
@@ -274,11 +267,11 @@ static int not_started(struct trg_state *s, const char *why, struct st_error *er
 static int wait_for_hello(struct trg_state *s, struct st_error *err)
 {
     struct pollfd wait = {.fd = s->output, .events = POLLIN};
-    uint64_t until = now_ns() + START_MS * 1000000ull;
+    uint64_t until = st_kernel_ns() + START_MS * 1000000ull;
     char line[4096];
     size_t n = 0;
 
-    while (now_ns() < until) {
+    while (st_kernel_ns() < until) {
         if (poll(&wait, 1, 100) <= 0)
             continue;
         if (read(s->output, line + n, 1) != 1)

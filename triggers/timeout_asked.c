@@ -1,22 +1,18 @@
 /* The time-out of a system call that goes on, from the memory of its process. */
 #include "triggers/timeout_asked.h"
+#include "base/clock.h"
 #include "triggers/memory.h"
 #include "triggers/timeout.h"
 
 #include <time.h>
 #include <unistd.h>
 
-static int64_t now(clockid_t clock)
+uint64_t trg_real_offset(void)
 {
     struct timespec t;
 
-    clock_gettime(clock, &t);
-    return t.tv_sec * (int64_t)1000000000 + t.tv_nsec;
-}
-
-uint64_t trg_real_offset(void)
-{
-    return (uint64_t)(now(CLOCK_REALTIME) - now(CLOCK_MONOTONIC));
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec - st_kernel_ns();
 }
 
 uint64_t trg_timeout_asked(pid_t pid, int32_t syscall, const uint64_t *args, uint64_t start)

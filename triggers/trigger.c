@@ -1,5 +1,6 @@
 /* The set of triggers of one recording: every kind behind one face. */
 #include "triggers/trigger.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/safetext.h"
 #include "base/vec.h"
@@ -15,7 +16,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define SAID 512
 
@@ -248,14 +248,6 @@ const char *trg_hook(const struct trg_set *set, size_t i)
     return one->state && one->spec.kind->hook ? one->spec.kind->hook(one->state) : NULL;
 }
 
-static uint64_t monotonic_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 int trg_start(struct trg_set *set, struct st_error *err)
 {
     int rc = trg_hold(set, UINT64_MAX, err); /* until the last one is attached */
@@ -267,7 +259,7 @@ int trg_start(struct trg_set *set, struct st_error *err)
 
 int trg_hold(struct trg_set *set, uint64_t ns, struct st_error *err)
 {
-    uint64_t now = monotonic_ns();
+    uint64_t now = st_kernel_ns();
     uint64_t until = ns > UINT64_MAX - now ? UINT64_MAX : ns ? now + ns : 0;
 
     (void)err;

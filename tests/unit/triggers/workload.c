@@ -1,6 +1,8 @@
 /* Children that block. */
 #include "workload.h"
 
+#include "base/clock.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,10 +22,7 @@
 
 uint64_t workload_now(void)
 {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+    return st_kernel_ns();
 }
 
 pid_t workload_tid(void)
