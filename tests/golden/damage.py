@@ -46,6 +46,8 @@ class Trace:
             self.packets.append(Packet(begin + int(offset, 16), name, tsc))
         self.packets.append(Packet(begin + size, "end", tsc))
         self.ends = [i for i, p in enumerate(self.packets) if p.name == "psbend"]
+        # Behind it there is no room for damage: the next record of the file begins.
+        self.last = max(i for i, p in enumerate(self.packets) if p.at <= begin + size - len(NO_PACKETS))
 
     def find(self):
         at, size = struct.unpack_from("<QQ", self.raw, 40)
@@ -179,13 +181,14 @@ class Sweep:
 
     def look(self, psb, behind, first, second):
         ends = self.trace.ends
-        before, at = (ends[psb - 1] + ends[psb]) // 2, min(ends[psb] + behind, len(self.trace.packets) - 2)
+        before, at = (ends[psb - 1] + ends[psb]) // 2, ends[psb] + behind
         for fault in self.judge(psb, ((before, first), (at, second))):
             self.faults.append(f"{first} before PSB+ {psb}, {second} {behind} packets from its end: {fault}")
 
     def look_at(self, most):
         kinds = itertools.product((BAD, OVERFLOW), repeat=2)
-        places = [(n, behind, *pair) for n, behind, pair in itertools.product(range(1, len(self.trace.ends)), range(5), list(kinds))]
+        places = [(n, behind, *pair) for n, behind, pair in itertools.product(range(1, len(self.trace.ends)), range(5), list(kinds))
+                  if self.trace.ends[n] + behind <= self.trace.last]
         for place in places[:: len(places) // most | 1 if most else 1]:  # odd: each kind gets its turn
             self.tried += 1
             self.look(*place)

@@ -10,7 +10,8 @@ unshare -m bash -c "mount -t tmpfs none dev && cp arm_target dev/watchdog && exe
 target=$!
 disown "$target"
 started+=("$target")
-runs_there() { [ "$(readlink "/proc/$target/exe")" = "$work/dev/watchdog" ]; }
+# Of a file in another mount namespace the path begins at the machine's root, also where ours is elsewhere.
+runs_there() { [[ $(readlink "/proc/$target/exe") == *"$work/dev/watchdog" ]]; }
 wait_for "the target" runs_there
 arm --source sample --callgraph dwarf --no-decode -o x -p "$target"
 strace -f -qq -p "$arm" -o strace.out -e trace=open,openat,openat2 &
