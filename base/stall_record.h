@@ -62,6 +62,8 @@ enum st_stall_flag {
         16, /* the thread had moved on when ustack was taken: its inner frames may be of later calls */
     ST_STALL_COMPAT = 32, /* in a 32-bit system call: `syscall` is an i386 number */
     ST_STALL_FOUND = 64, /* it went on already when its thread began to be watched, which is its start here */
+    ST_STALL_UNTRACED =
+        128, /* the kernel did not trace the switch by which the thread came back, nor who woke it */
 };
 
 /* In what context the waker ran. Outside TASK the current task is a bystander and waker_tid only tells which.

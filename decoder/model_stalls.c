@@ -344,6 +344,8 @@ static int write_attrs(struct stall_writer *sw, int64_t id, struct stall *s, uin
         rc = add_attr(&a, "idle", TDB_N(1));
     if (!rc && (r->flags & ST_STALL_STACK_LATE))
         rc = add_attr(&a, "user_stack_late", TDB_N(1));
+    if (!rc && (r->flags & ST_STALL_UNTRACED))
+        rc = add_attr(&a, "untraced", TDB_N(1));
     if (!rc && sw->m->sb->sampled && !sw->m->sb->has_pt && end > start)
         rc = add_attr(&a, "samples", TDB_N(samples_within(sw->m->sb, (int32_t)r->tid, start, end)));
     if (!rc && waker_user_stack)

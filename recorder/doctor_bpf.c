@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define SWITCHES_FOR_NS 200000000
+
 /* r0 = 0; exit */
 static const struct bpf_insn nothing[] = {
     {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0},
@@ -159,6 +161,19 @@ static void add_hooks(struct doctor *d)
              "socket with side=unread works");
 }
 
+/* Counted, not concluded: where none was left out in that time, one may be another time. */
+static void add_switches(struct doctor *d)
+{
+    struct trg_switches seen;
+    struct st_error err = {0};
+
+    if (may_use_bpf() && !trg_count_switches(SWITCHES_FOR_NS, &seen, &err))
+        doctor_add(d, "switches", "context switches", DOCTOR_INFO, NULL,
+                   "%llu traced in 0.2 s, and %llu that this kernel did not trace: who woke a thread "
+                   "is not known there",
+                   (unsigned long long)seen.traced, (unsigned long long)seen.untraced);
+}
+
 void doctor_bpf(struct doctor *d)
 {
     libbpf_print_fn_t before = libbpf_set_print(be_silent);
@@ -176,5 +191,6 @@ void doctor_bpf(struct doctor *d)
                "%s; func:, call:, quiet: and usdt: of user code use them",
                pmu_number("uprobe", &type) ? "the kernel has them" : "this kernel was built without");
     add_hooks(d);
+    add_switches(d);
     libbpf_set_print(before);
 }

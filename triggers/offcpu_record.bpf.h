@@ -103,7 +103,7 @@ static __always_inline void fill_ended(struct pending *p, struct thread *t, stru
     copy_user_registers(p, task);
     p->run_delay = task->sched_info.run_delay;
     if (t->back_since) {
-        r->flags |= ST_STALL_STACK_LATE;
+        r->flags |= ST_STALL_STACK_LATE | ST_STALL_UNTRACED;
         return;
     }
     bytes = bpf_get_task_stack(task, r->kstack, sizeof(r->kstack), 0);

@@ -132,6 +132,8 @@ void trg_put_waker(struct trg_out *o, const struct st_stall_record *r, trg_ksym_
         trg_put(o, ", woken by an idle CPU");
         break;
     default:
+        if (r->state && r->flags & ST_STALL_UNTRACED)
+            trg_put(o, ", woken by what this kernel did not trace");
         break;
     }
 }

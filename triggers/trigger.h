@@ -80,6 +80,17 @@ const char *trg_hook(const struct trg_set *set, size_t i);
 const char *trg_sees_kernel_functions(struct st_error *err);
 const char *trg_sees_unsent_data(struct st_error *err);
 
+struct trg_switches {
+    uint64_t traced;
+
+    uint64_t untraced; /* at least */
+};
+
+/* Counts the context switches of all CPUs for `ns`, sleeping often meanwhile, and those that the tracepoint
+ * sched_switch does not tell. The kernels of some virtual machines leave some out, together with the wake-ups
+ * before them: then a wait's waker is not known. ST_ECANNOT: no permission, or no such tracepoint in BTF. */
+int trg_count_switches(uint64_t ns, struct trg_switches *switches, struct st_error *err);
+
 /* Looks at a raw payload that came out of the rings. Returns 1 and sets *record (into `raw`, checked for size
  * and version) when it is a stall record, 0 when it is something else, ST_EBADFILE when it is broken. Whether
  * it fires: record->flags & ST_STALL_FIRED. */

@@ -105,7 +105,10 @@ static void print_woken_by(sqlite3_stmt *stmt, FILE *out, bool ongoing)
     else if (wait && !strcmp(state, "runnable"))
         fprintf(out, "  woken by  nobody: it lost its CPU, and was ready to run all the time\n");
     else if (wait)
-        fprintf(out, "  woken by  %s\n", ongoing ? "nobody yet" : "not known");
+        fprintf(out, "  woken by  %s\n",
+                ongoing                          ? "nobody yet"
+                : sqlite3_column_int64(stmt, 21) ? "not known: this kernel did not trace it (doctor)"
+                                                 : "not known");
 }
 
 static void print_head(sqlite3_stmt *stmt, FILE *out, struct stall *s)
@@ -161,7 +164,8 @@ static int read_head(sqlite3 *db, int64_t id, FILE *out, struct stall *s, struct
         "(SELECT value FROM stall_attr WHERE stall_id = l.id AND key = 'waker_user_stack_id'), l.kind IN "
         "('offcpu', 'runq') OR w.id IS NOT NULL, EXISTS (SELECT 1 FROM stall_attr WHERE stall_id = l.id AND "
         "key = "
-        "'began_before') FROM stall l "
+        "'began_before'), EXISTS (SELECT 1 FROM stall_attr WHERE stall_id = l.id AND key = 'untraced') FROM "
+        "stall l "
         "LEFT JOIN wait w ON w.slept_ns * 2 >= w.whole_ns "
         "LEFT JOIN thread t ON t.id = l.thread_id WHERE l.id = ?1";
     sqlite3_stmt *stmt;
@@ -371,7 +375,9 @@ static const char advice_sql[] =
     "WHEN 'not known' THEN 'no context switches of that time were recorded' "
     "WHEN 'running' THEN 'the parts above say in what it ran' "
     "WHEN 'ready' THEN 'a trigger runq, or arm -a, tells who had the CPU' "
-    "WHEN 'waiting' THEN CASE WHEN nobody THEN 'who woke it is not recorded: an offcpu trigger beside this "
+    "WHEN 'waiting' THEN CASE WHEN nobody AND EXISTS (SELECT 1 FROM stall_attr WHERE stall_id = ?1 AND key = "
+    "'untraced') THEN 'this kernel did not trace who woke it' WHEN nobody THEN 'who woke it is not recorded: "
+    "an offcpu trigger beside this "
     "one "
     "tells, or root with tracefs (doctor)' ELSE 'what its waker did is on the timeline; arm -a records that "
     "of "
@@ -386,12 +392,12 @@ static void print_advice(sqlite3_stmt *stmt, FILE *out, int row)
         fprintf(out, " (%s)", advice);
 }
 
-static int print_not_known(sqlite3 *db, FILE *out, struct st_error *err)
+static int print_not_known(sqlite3 *db, int64_t id, FILE *out, struct st_error *err)
 {
     int rows;
 
     fprintf(out, "  cause     not known");
-    rows = each_row(db, advice_sql, 0, 0, print_advice, out, err);
+    rows = each_row(db, advice_sql, id, 0, print_advice, out, err);
     fputc('\n', out);
     return rows < 0 ? rows : 0;
 }
@@ -405,7 +411,7 @@ static int print_causes(sqlite3 *db, int64_t id, FILE *out, struct st_error *err
     if (!rc && *cause.name)
         fprintf(out, "  cause     %s: %s\n", cause.name, cause.evidence);
     else if (!rc)
-        rc = print_not_known(db, out, err);
+        rc = print_not_known(db, id, out, err);
     if (!rc)
         rc = vw_fingerprint(db, id, &cause, print, sizeof(print), err);
     if (!rc)

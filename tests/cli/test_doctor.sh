@@ -42,6 +42,7 @@ is "BTF" "$([ -e /sys/kernel/btf/vmlinux ] && echo yes || echo no)" "$(sed -n 's
 is "Intel PT" "$([ -e /sys/bus/event_source/devices/intel_pt ] && echo yes || echo no)" "$(sed -n 's/^\(yes\|no\) *Intel PT .*/\1/p' out)"
 
 if [ "$(id -u)" = 0 ]; then
+    has "context switches" '^- +context switches +[1-9][0-9]* traced in 0\.2 s, and [0-9]+ that this kernel did not trace' out
     run "without privilege"
     cp "$STALLTRAP" copy
     chmod 755 copy

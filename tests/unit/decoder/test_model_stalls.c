@@ -267,6 +267,25 @@ static void what_was_not_measured_is_not_told(void **state)
                         "cpu|1\nlongest_syscall|read\nsyscall_ns|3300\n");
 }
 
+static void a_way_back_that_was_not_traced_is_told(void **state)
+{
+    struct st_stall_record r = stall();
+
+    (void)state;
+    r.flags |= ST_STALL_STACK_LATE | ST_STALL_UNTRACED;
+    r.waker_ctx = ST_WAKER_NONE;
+    recording_at(2000000, 10, 11, 0);
+    recording_comm(10, 11, "redis", false);
+    recording_at(41600000, 0, 0, 1);
+    recording_stall(&r);
+    world_load(0);
+    world_store();
+    assert_string_equal(
+        world_query("SELECT s.waker, a.value FROM stalls s, stall_attr a WHERE a.stall_id = s.id "
+                    "AND key = 'untraced'"),
+        "-|1\n");
+}
+
 /* The numbers of 32-bit system calls are others: 45 is recvfrom in one table, brk in the other. */
 static void a_32_bit_system_call_has_its_own_name(void **state)
 {
@@ -563,6 +582,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_interrupt_without_a_handler_has_no_number, world_set_up,
                                         world_tear_down),
         cmocka_unit_test_setup_teardown(what_was_not_measured_is_not_told, world_set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(a_way_back_that_was_not_traced_is_told, world_set_up,
+                                        world_tear_down),
         cmocka_unit_test_setup_teardown(a_32_bit_system_call_has_its_own_name, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(a_stall_tells_its_story, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(where_the_waker_was_is_a_stack_of_its_own, world_set_up,

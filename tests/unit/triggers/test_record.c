@@ -89,6 +89,10 @@ static void test_lines_about_wakers(void **state)
 
     (void)state;
     assert_line(&r, "thread 4312 \"forwarder\" off-CPU 40.2 ms in recvfrom");
+    r.flags |= ST_STALL_UNTRACED;
+    assert_line(&r,
+                "thread 4312 \"forwarder\" off-CPU 40.2 ms in recvfrom, woken by what this kernel did not "
+                "trace");
     r.waker_ctx = ST_WAKER_SOFTIRQ;
     r.waker_vec = 3;
     assert_line(&r, "thread 4312 \"forwarder\" off-CPU 40.2 ms in recvfrom, woken by softirq NET_RX");
