@@ -57,7 +57,10 @@ esac
 python3 "$SOURCE/tests/cli/check_stalls.py" "${check[@]}" x.db forwarder.log ||
     fail_by_time 2000000 "the stalls are not those of the log" arm.out forwarder.log # its TOLERANCE_NS
 stalls=$(sql x.db "SELECT count(*) FROM stalls WHERE state <> 'runnable'")
-[ $((traps - preempted)) -eq "$stalls" ] || fail "$((traps - preempted)) traps for $stalls stalls" arm.out
+# One that reached its threshold while the snapshot before it was written does not fire, and is told.
+held=$(sed -n 's/^\([0-9]*\) stalls\? reached .* threshold while nothing could fire.*/\1/p' arm.err)
+[ $((traps - preempted)) -le "$stalls" ] && [ $((traps - preempted + ${held:-0})) -ge "$stalls" ] ||
+    fail "$((traps - preempted)) traps for $stalls stalls, ${held:-0} held back" arm.out arm.err
 if [ $kind = forever ]; then
     # The timer that tells is a softirq's work, and a machine with more to do than CPUs may be late with it now and then.
     awk '/^trap .* so far / { n++; sub(/.*off-CPU /, ""); late += $1 > 70; if ($2 != "ms" || $1 > 300) bad = 1 }
