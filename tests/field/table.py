@@ -25,6 +25,7 @@ from table_observer import Observer, overlap, waited
 from told import MS
 
 SETTLE = 1.5  # seconds of normal load between armed and the stall
+RUNNABLE = (0, 256)  # states of a thread that lost its CPU
 EARLY = 5 * MS  # a stall may begin that long before it was asked for: two clocks
 
 
@@ -94,21 +95,24 @@ def by_observer(truth, stall, observer):
     """How long the stall was, by the observer: the thread's wait that the told one overlaps most."""
     begin = int(stall["start"])
     told_span = (begin, begin + int(stall["duration"]))
-    time.sleep(0.2)
-    spans = [waited(span, stall["kind"]) for span in observer.spans() if span[0] == int(stall["tid"])]
-    spans = [span for span in spans if overlap(span, (truth.start - EARLY, truth.end + 2000 * MS)) > 0]
-    best = max(spans, key=lambda span: overlap(span, told_span), default=None)
-    if best is None or overlap(best, told_span) <= 0:
+
+    def found():
+        spans = [waited(span, stall["kind"]) for span in observer.spans() if span[0] == int(stall["tid"])]
+        return max((span for span in spans if overlap(span, told_span) > 0), key=lambda span: overlap(span, told_span), default=None)
+    try:
+        best = stalls.until(found, 2, "the observer")
+    except TimeoutError:
         return None
     length = best[1] - best[0]
     return truth._replace(least=length, most=length)
 
 
 def real(stall, observer, program):
-    """Whether what fired was there, by the observer or by who waited for an answer."""
+    """Whether what fired was there, by the observer or by who waited for an answer. That a thread waited does not say that its loop was away."""
     begin = int(stall["start"])
     told_span = (begin, begin + int(stall["duration"]))
-    spans = [(span[1], span[3]) for span in observer.spans() if span[0] == int(stall["tid"])]
+    spans = [span for span in observer.spans() if span[0] == int(stall["tid"])]
+    spans = [(span[1], span[3]) for span in spans if stall["kind"] != "busy" or span[4] in RUNNABLE]
     spans += [tuple(map(int, line.split())) for line in stalls.lines_of(program.late)]
     return any(overlap(span, told_span) * 2 > told_span[1] - told_span[0] for span in spans)
 
@@ -182,7 +186,7 @@ def false_alarms(options, program, observer):
     triggers = sorted({cause.triggers[0] for cause in program.causes().values()})
     arm = Arm(options, folder, program.pids, triggers, ["--snapshots", "0", "--timeout", f"{options.quiet}s"])
     arm.end()
-    time.sleep(0.2)
+    time.sleep(1)
     alarms, number = [], 0
     while os.path.exists(f"{folder}/t.{number + 1}.db"):
         number += 1

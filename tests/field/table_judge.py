@@ -37,6 +37,8 @@ OWN = {
     ("java", "sleep"): r"futex",
     ("node", "sleep"): r"futex",
 }
+# True of each wait that has ended so, and no cause yet.
+GENERAL = r"not known|usually idle|waited for another thread"
 LENGTH = r"([\d.,]+) (ns|us|ms|s)"
 UNITS = {"ns": 1, "us": 1000, "ms": MS, "s": 1000 * MS}
 
@@ -64,9 +66,9 @@ def parts(report):
 def cause_of(report, rule):
     """right, unknown or wrong."""
     cause = field(report, "cause")
-    if not cause or cause.startswith("not known") or cause.startswith("usually idle"):
-        return "unknown"
-    return "right" if re.match(rule.right, cause) else "wrong"
+    if re.match(rule.right, cause):
+        return "right"
+    return "unknown" if not cause or re.match(GENERAL if rule.part == WAITING else "not known", cause) else "wrong"
 
 
 def named(report, rule, peer):

@@ -50,8 +50,10 @@ def mqtt(port):
     peer.recv(4)
 
     def ask():
-        peer.sendall(b"\xc0\x00")
-        peer.recv(2)
+        peer.sendall(b"\xc0\x00" * 30)
+        answered = 0
+        while answered < 60:
+            answered += len(peer.recv(60)) or 60
     return ask
 
 

@@ -313,7 +313,7 @@ class Database(Program):
         """Another session holds the lock for 300 ms."""
         self.holder.ask("BEGIN; " + take)
         self.holder.say("SELECT SLEEP_OF(0.31); COMMIT;".replace("SLEEP_OF", self.sleep))
-        return self.slow(statement)
+        return self.slow(statement)._replace(observed=True)
 
     def slow(self, statement):
         with self.turn:
@@ -376,7 +376,7 @@ class Mariadb(Database):
         "sleep": Cause((WAIT, BUSY), statement("SELECT SLEEP(0.3);")),
         "compute": Cause((BUSY, WAIT), statement("SELECT BENCHMARK(MANY, MD5('x'));")),
         "row lock": Cause((WAIT, "offcpu>50ms,idle=yes"), database_lock(update, update)),
-        "disk": Cause(("syscall:fdatasync>50ms", WAIT), stalls.slow_disk(lambda program: program.slow(Mariadb.update))),
+        "disk": Cause((WAIT, "syscall>50ms"), stalls.slow_disk(lambda program: program.slow(Mariadb.update))),
     }
 
     def command(self):
@@ -399,18 +399,14 @@ class Mariadb(Database):
         super().ready()
 
 
-class Memcached(Program):
-    name, needs, load = "memcached", "memcached", ("line", "version")
-
-    def command(self):
-        return "memcached", "-u", "nobody", "-l", "127.0.0.1", "-p", self.port, "-U", "0", "-t", "1", "-m", "16", "-vv"
+class Logging(Program):
+    """Its log goes through a pipe to a program that reads it, until it is stopped."""
 
     def causes(self):
-        return {**super().causes(), "log pipe": Cause((WAIT, BUSY), Memcached.pipe_is_full)}
+        return {**super().causes(), "log pipe": Cause((WAIT, BUSY), type(self).pipe_is_full)}
 
     def run(self, *command, **options):
-        """Its log goes through a pipe to a program that reads it, until it is stopped."""
-        if command[0] != "memcached":
+        if command[0] != self.needs:
             return super().run(*command, **options)
         self.reader = super().run(PYTHON, "-c", "import os\nwhile os.read(0, 65536): pass", stdin=subprocess.PIPE)
         stalls.fcntl_pipe_size(self.reader.stdin, 4096)
@@ -421,7 +417,14 @@ class Memcached(Program):
         return Truth(start, end, 0, 0, 0, True)
 
 
-class Mosquitto(Program):
+class Memcached(Logging):
+    name, needs, load = "memcached", "memcached", ("line", "get " + " ".join(["key" * 60] * 10))
+
+    def command(self):
+        return "memcached", "-u", "nobody", "-l", "127.0.0.1", "-p", self.port, "-U", "0", "-t", "1", "-m", "16", "-vv"
+
+
+class Mosquitto(Logging):
     name, needs, load = "mosquitto", "mosquitto", ("mqtt",)
 
     def command(self):
@@ -442,7 +445,7 @@ def zeros(program):
     return asked(program.get, "/zeros.txt")
 
 
-class WebServer(Program):
+class WebServer:
     """With a file that takes 300 ms to compress."""
 
     def page(self):
@@ -458,7 +461,7 @@ class WebServer(Program):
         return urllib.request.urlopen(request, timeout=30).read()
 
 
-class Nginx(WebServer):
+class Nginx(WebServer, Program):
     name, needs, load, needs_peer, version = "nginx", "nginx", ("http", "/peer"), True, ("-v",)
     own = {
         "compute": Cause((BUSY, WAIT), zeros),
@@ -478,17 +481,13 @@ class Nginx(WebServer):
         return until(lambda: child_of(self.target.pid))
 
 
-class Lighttpd(WebServer):
-    name, needs, load, version = "lighttpd", "lighttpd", ("http", "/ok"), ("-v",)
-    own = {"compute": Cause((BUSY, WAIT), zeros)}
+class Lighttpd(WebServer, Logging):
+    name, needs, load, version = "lighttpd", "lighttpd", ("http", "/ok?" + "key" * 300), ("-v",)
 
     def command(self):
         self.page()
-        os.mkdir(f"{self.work}/cache")
         pathlib.Path(self.work, "conf").write_text(
-            f'server.document-root = "{self.work}/www"\nserver.port = {self.port}\nserver.bind = "127.0.0.1"\nserver.modules = ("mod_deflate")\n'
-            'mimetype.assign = ("" => "text/plain")\ndeflate.mimetypes = ("text/plain")\ndeflate.allowed-encodings = ("gzip")\n'
-            'deflate.max-compress-size = 131072\n')
+            f'server.document-root = "{self.work}/www"\nserver.port = {self.port}\nserver.bind = "127.0.0.1"\ndebug.log-request-header = "enable"\n')
         return "lighttpd", "-D", "-f", f"{self.work}/conf"
 
 
@@ -496,7 +495,7 @@ LUA = """
 core.register_service("stall", "http", function(it)
     if it.path == "/sleep" then os.execute("sleep 0.3") end
     local start = os.clock()
-    while it.path == "/compute" and os.clock() < start + 0.3 do string.find(string.rep("a", 3000), ".-.-b") end
+    while it.path == "/compute" and os.clock() < start + 0.3 do string.find(string.rep("a", 300), ".-.-b") end
     it:set_status(200)
     it:start_response()
     it:send("ok")
