@@ -1,10 +1,11 @@
 """The independent observer of the table: a bpftrace script that tells when each thread of the program was off its CPU for more than 40 ms."""
+import os
 import re
 import subprocess
 import time
 
 SCRIPT = """
-tracepoint:sched:sched_switch /WHOSE/ {{ @off[tid] = nsecs; @state[tid] = args->prev_state; delete(@woken[tid]); }}
+tracepoint:sched:sched_switch /(WHOSE) && (args->prev_state & 0xf0) == 0/ {{ @off[tid] = nsecs; @state[tid] = args->prev_state; delete(@woken[tid]); }}
 tracepoint:sched:sched_wakeup_new /WHOSE/ {{ @off[args->pid] = nsecs; @woken[args->pid] = nsecs; }}
 tracepoint:sched:sched_wakeup /@off[args->pid]/ {{ @woken[args->pid] = nsecs; }}
 tracepoint:sched:sched_switch /@off[args->next_pid]/ {{
@@ -21,7 +22,8 @@ class Observer:
         whose = " || ".join(f"pid == {pid}" for pid in pids)
         self.path = path
         self.file = open(path, "w")
-        self.process = subprocess.Popen(["bpftrace", "-B", "line", "-e", SCRIPT.format().replace("WHOSE", whose)], stdout=self.file, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(["bpftrace", "-B", "line", "-e", SCRIPT.format().replace("WHOSE", whose)], stdout=self.file, stderr=subprocess.DEVNULL,
+                                        env=dict(os.environ, BPFTRACE_MAP_KEYS_MAX="65536"))
         end = time.monotonic() + 60
         while "\n\n" not in open(path).read():
             if self.process.poll() is not None or time.monotonic() > end:
