@@ -7,7 +7,7 @@ CC ?= cc
 CTEST_ARGS ?=
 SECONDS ?= $(or $(SECONDS_EACH),60)
 
-.PHONY: all deps tests test test-all check timing-test net-test ptvm-test ptvm-long field-test fresh-test hostile mutate mutate-gate soak test-deps more-deps demo-deps sanitize demo bench fuzz install format clean
+.PHONY: all deps tests test test-all check timing-test net-test ptvm-test ptvm-long field-test field-table fresh-test hostile mutate mutate-gate soak test-deps more-deps demo-deps sanitize demo bench fuzz install format clean
 
 all: $(BUILD)/build.ninja
 	cmake --build $(BUILD) -j $(JOBS)
@@ -62,6 +62,13 @@ ptvm-long: tests
 # All rows of the tests of foreign programs that are made to stall: redis, PostgreSQL, nginx, haproxy, memcached, Python, Go, Java, Node.
 field-test: more-deps tests
 	ROWS=all $(SUITE) -L '^field$$' $(CTEST_ARGS)
+
+# The same programs and others, each with each kind of stall, TRIALS times: writes docs/field.md. PROGRAMS=X,Y and CAUSES=Z choose.
+TRIALS ?= 10
+field-table: more-deps tests
+	@tools/deps.sh field
+	python3 tests/field/table.py --stalltrap $(BUILD)/stalltrap --build $(abspath $(BUILD)) --programs "$(PROGRAMS)" --causes "$(CAUSES)" \
+	    --trials $(TRIALS) --doc docs/field.md
 
 # A new Debian 12 and 13 in a folder, and in it what a new user does.
 fresh-test: more-deps tests

@@ -1,5 +1,5 @@
 #!/bin/sh
-# deps.sh build|demo|test|more...: installs the Debian packages that building, the demo, the gate or the tests beside it need and that are
+# deps.sh build|demo|test|more|field...: installs the Debian packages that building, the demo, the gate, the tests beside it or their table of foreign programs need and that are
 # missing.
 # Without root it prints the command to run and ends with status 1. deps.sh --list GROUP... prints the packages' names only.
 set -eu
@@ -11,6 +11,7 @@ test="$demo g++ llvm libcmocka-dev libboost-context-dev ocaml-nox zstd libclang-
 man-db jq curl time libdevel-nytprof-perl"
 more="iproute2 nginx-light haproxy golang-go iperf3 socat bpftrace chromium postgresql python3-pyside2.qtsql
 mmdebstrap redis-server memcached default-jdk-headless"
+field="mosquitto lighttpd beanstalkd mariadb-server"
 
 # Where node comes from elsewhere it has npm with it, and Debian's would not go with it.
 command -v npm >/dev/null || more="$more nodejs npm"
@@ -27,7 +28,8 @@ for group in "$@"; do
     demo) wanted="$wanted $demo" ;;
     test) wanted="$wanted $test" ;;
     more) wanted="$wanted $more" ;;
-    *) echo "deps.sh: no group '$group' (build, demo, test, more)" >&2; exit 2 ;;
+    field) wanted="$wanted $field" ;;
+    *) echo "deps.sh: no group '$group' (build, demo, test, more, field)" >&2; exit 2 ;;
     esac
 done
 

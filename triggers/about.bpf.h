@@ -143,7 +143,12 @@ static __noinline void about_socket(struct st_stall_record *r, st_u64 since, st_
         bpf_snprintf(r->extra, ABOUT_PEER, four, args, sizeof(args));
     } else if (family == AF_INET6) {
         bpf_core_read(any, sizeof(any), &sk->__sk_common.skc_v6_daddr);
-        bpf_snprintf(r->extra, ABOUT_PEER, six, args, sizeof(args));
+        if (is_mapped(any)) {
+            any[0] = any[3];
+            bpf_snprintf(r->extra, ABOUT_PEER, four, args, sizeof(args));
+        } else {
+            bpf_snprintf(r->extra, ABOUT_PEER, six, args, sizeof(args));
+        }
     } else {
         return;
     }

@@ -114,7 +114,10 @@ static __always_inline void add_local(struct st_stall_record *r, struct sock *sk
         return;
     }
     bpf_core_read(&six, sizeof(six), &sk->__sk_common.skc_v6_rcv_saddr);
-    add_attribute(r, "local=[%pI6c]:%u", &six, port);
+    if (is_mapped(&six))
+        add_attribute(r, "local=%pI4:%u", (char *)&six + 12, port);
+    else
+        add_attribute(r, "local=[%pI6c]:%u", &six, port);
 }
 
 /* `n`: how many wait. */
@@ -154,6 +157,7 @@ static __noinline void tell_accepted(void *ctx, struct accepted *a)
     p->r.measured_ns = a->ktime - a->since;
     copy_user_stack(ctx, p, bpf_get_current_task_btf());
     describe_queue(&p->r, a->w, a->listener, BPF_CORE_READ(listener, sk_ack_backlog) + 1);
+    add_stop_within(&p->r);
     emit(ctx, p);
     bpf_map_delete_elem(&pending, &slot);
 }
@@ -225,6 +229,7 @@ static __noinline void look_at_queue(struct looking *l, struct watched *w, st_u6
     p->r.start_ktime = since;
     p->r.measured_ns = l->now - since;
     describe_queue(&p->r, w, listener, BPF_CORE_READ((struct sock *)listener, sk_ack_backlog));
+    add_stop_within(&p->r);
     if (try_record(OUTPUT_SCRATCH, 0, &p->r))
         return;
     sooner(l, l->now);

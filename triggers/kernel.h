@@ -303,4 +303,12 @@ enum {
     NMI_MASK = 0xf00000,
 };
 
+/* An IPv4 address in IPv6's form (::ffff:A.B.C.D), its four words as they are in memory. */
+static __always_inline bool is_mapped(const void *address)
+{
+    const st_u32 *word = address;
+
+    return !word[0] && !word[1] && word[2] == 0xffff0000;
+}
+
 #endif

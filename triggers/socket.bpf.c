@@ -121,7 +121,10 @@ static __always_inline void add_peer(struct st_stall_record *r, struct sock *sk)
         add_attribute(r, "peer=%pI4:%u", &address, port);
     } else {
         bpf_core_read(&six, sizeof(six), &sk->__sk_common.skc_v6_daddr);
-        add_attribute(r, "peer=[%pI6]:%u", &six, port);
+        if (is_mapped(&six))
+            add_attribute(r, "peer=%pI4:%u", (char *)&six + 12, port);
+        else
+            add_attribute(r, "peer=[%pI6]:%u", &six, port);
     }
     add_attribute(r, "port=%u", BPF_CORE_READ(sk, __sk_common.skc_num));
 }
@@ -210,6 +213,7 @@ static __noinline void tell_gone(void *ctx, struct gone *g)
         copy_user_stack(ctx, p, bpf_get_current_task_btf());
     }
     describe_socket(&p->r, g, g->why);
+    add_stop_within(&p->r);
     emit(ctx, p);
     bpf_map_delete_elem(&pending, &slot);
 }
@@ -558,6 +562,7 @@ static __noinline void look_at_side(struct looking *l, struct watched *w, st_u64
     p->r.measured_ns = l->now - m->since;
     g.bytes = there - done;
     describe_socket(&p->r, &g, m->why);
+    add_stop_within(&p->r);
     s->told_seq = p->r.seq;
     *(volatile st_u32 *)&s->told = first + 1;
     if (try_record(OUTPUT_SCRATCH, 0, &p->r))

@@ -130,14 +130,23 @@ static __always_inline void base_record(struct st_stall_record *r, struct thread
     })
 
 /* stopped_by, who sent the signal, and stop_signal, its number. */
-static __noinline void add_stop(struct st_stall_record *r)
+static __always_inline void add_sender(struct st_stall_record *r, const struct stop_sent *sent)
 {
-    struct stop_sent *sent = stop_of(r);
-
     if (!sent)
         return;
     add_attribute(r, "stopped_by=thread %u \"%s\"", sent->tid, sent->comm);
     add_attribute(r, "stop_signal=%u", sent->signal);
+}
+
+static __noinline void add_stop(struct st_stall_record *r)
+{
+    add_sender(r, stop_of(r));
+}
+
+/* Of a record that is of a socket: its process was stopped while the data, or the connections, lay there. */
+static __always_inline void add_stop_within(struct st_stall_record *r)
+{
+    add_sender(r, stop_within(r));
 }
 
 /* The record leaves. */

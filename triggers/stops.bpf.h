@@ -64,14 +64,20 @@ int BPF_PROG(st_signal, int sig, void *info, struct task_struct *task, int group
     return 0;
 }
 
-/* What stopped the thread of a record; NULL: it was not seen. The signal may be older than the stall: it ends
- * the wait for work, and what is measured begins with that end. */
-static __always_inline struct stop_sent *stop_of(const struct st_stall_record *r)
+/* What stopped the process of a record while what it tells went on; NULL: nothing was seen. The signal may be
+ * older than the stall: it ends the wait for work, and what is measured begins with that end. */
+static __always_inline struct stop_sent *stop_within(const struct st_stall_record *r)
 {
     st_u32 pid = r->pid;
-    struct stop_sent *sent = r->state & TASK_STOPPED_BIT ? bpf_map_lookup_elem(&stops_sent, &pid) : NULL;
+    struct stop_sent *sent = bpf_map_lookup_elem(&stops_sent, &pid);
 
     return sent && (!sent->continued || sent->continued >= r->start_ktime) ? sent : NULL;
+}
+
+/* What stopped the thread of a record. */
+static __always_inline struct stop_sent *stop_of(const struct st_stall_record *r)
+{
+    return r->state & TASK_STOPPED_BIT ? stop_within(r) : NULL;
 }
 
 #endif

@@ -2,6 +2,7 @@
 #include "base/infile.h"
 #include "base/safetext.h"
 #include "base/units.h"
+#include "triggers/golang.h"
 #include "triggers/mappings.h"
 #include "triggers/waits.h"
 
@@ -46,7 +47,7 @@ bool trg_has_steady_stacks(const struct st_target *target)
     for (size_t i = 0; i < target->npids; i++)
         if (trg_find_mapping(target->pids[i], is_made, NULL, &m))
             return false;
-    return true;
+    return !trg_is_golang(target); /* each of its waits is made by one function, at any depth */
 }
 
 /* ---- names ---- */

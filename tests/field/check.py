@@ -1,21 +1,11 @@
 """Compares what a trace tells of the stall that fired with what is known of it: check.py STALLTRAP DB REPORT TRUTH ROW OPTION...
 TRUTH is the log of whoever made the stalls (see lib.sh). An option that is not given is not asked for."""
 import argparse
-import csv
-import io
 import re
-import subprocess
 import sys
 
-MS = 1_000_000
-STALL = """SELECT s.kind, s.tid, s.thread, s.start_ns + o.value + w.value AS start, s.duration_ns AS duration, s.end_ns IS NULL AS goes_on,
-    coalesce(s.state, '') AS state, coalesce(s.syscall, '') AS syscall, coalesce(s.waker, '') AS waker, s.id, s.start_ns AS at
-    FROM stalls s, meta m, meta o, meta w
-    WHERE m.key = 'trigger_stall_id' AND s.id = m.value AND o.key = 'origin_perf_ns' AND w.key = 'wall_offset_ns'"""
-# The stack that the trigger took, and the calls that were open in the middle of the stall.
-PLACE = """SELECT y.name FROM stall s JOIN stack k ON k.id = s.user_stack_id JOIN symbol y ON y.id = k.symbol_id WHERE s.id = {id}
-    UNION ALL SELECT c.function FROM calls c, stall s WHERE s.id = {id} AND c.thread_id = s.thread_id
-    AND c.start_ns <= s.start_ns + {duration} / 2 AND c.end_ns >= s.start_ns + {duration} / 2"""
+import told
+from told import MS
 
 
 def arguments():
@@ -38,32 +28,6 @@ def arguments():
     return parser.parse_args()
 
 
-def query(options, sql):
-    out = subprocess.run([options.stalltrap, "query", options.db, sql, "--format", "csv"], check=True, capture_output=True, text=True)
-    return list(csv.DictReader(io.StringIO(out.stdout)))
-
-
-def injected(options):
-    """The stalls that were made: start, end, least, tid."""
-    with open(options.truth) as file:
-        lines = [line.split(None, 4) for line in file]
-    return [tuple(int(field) for field in line[:4]) for line in lines]
-
-
-def bounds(made, stall, slack, part):
-    """What is wrong with the times, for one stall that was made; None: nothing."""
-    start, end, least, _ = made
-    begin, duration = int(stall["start"]), int(stall["duration"])
-    slack += least // 20
-    if begin < start - slack or begin > end:
-        return f"begins {(begin - start) / MS:+.1f} ms from when it was asked for"
-    if begin + duration > end + slack:
-        return f"ends {(begin + duration - end) / MS:.1f} ms after it was over"
-    if not part and stall["goes_on"] == "0" and duration < least - max(least // 20, MS // 10):
-        return f"{duration / MS:.1f} ms, and it was at least {least / MS:.1f} ms"
-    return None
-
-
 def known_faults(options, report):
     for pattern in options.false:
         yield from sorted({match[0] for match in re.finditer(pattern, report)})
@@ -79,23 +43,23 @@ def other_durations(options, report, made):
 
 def faults(options, stall):
     report = open(options.report).read()
-    made = injected(options)
-    why = [bounds(one, stall, int(options.slack * MS), options.part) for one in made]
+    made = told.made(options.truth)
+    why = [told.bounds(one, stall, int(options.slack * MS), options.part) for one in made]
     if not made or None not in why:
-        told = min(zip(made, why), key=lambda pair: abs(pair[0][0] - int(stall["start"])), default=(None, "none was made"))[1]
-        yield f"the time is that of no stall that was made: {told}"
+        nearest = min(zip(made, why), key=lambda pair: abs(pair[0][0] - int(stall["start"])), default=(None, "none was made"))[1]
+        yield f"the time is that of no stall that was made: {nearest}"
         return
     tid = made[why.index(None)][3] or options.tid
     if tid and int(stall["tid"]) != tid:
         yield f"thread {stall['tid']}, and it was {tid}"
-    for told in known_faults(options, report):
-        print(f"KNOWN: {options.row}: the report says '{told}'")
+    for known in known_faults(options, report):
+        print(f"KNOWN: {options.row}: the report says '{known}'")
     yield from other_durations(options, report, made[why.index(None)])
     for key in ("kind", "thread", "state", "syscall", "waker"):
         wanted = getattr(options, key)
         if wanted is not None and not re.fullmatch(wanted, stall[key]):
             yield f"{key} is '{stall[key]}', not '{wanted}'"
-    place = [row["name"] for row in query(options, PLACE.format(**stall))]
+    place = told.place(options.stalltrap, options.db, stall)
     for wanted in options.place:
         if not any(re.fullmatch(wanted, name) for name in place):
             yield f"no '{wanted}' in the place: {' '.join(place)}"
@@ -109,10 +73,10 @@ def faults(options, stall):
 
 def main():
     options = arguments()
-    rows = query(options, STALL)
-    if len(rows) != 1:
-        sys.exit(f"{len(rows)} stalls fired")
-    stall = rows[0]
+    try:
+        stall = told.fired(options.stalltrap, options.db)
+    except ValueError as error:
+        sys.exit(str(error))
     found = list(faults(options, stall))
     if found:
         sys.exit("\n".join(found))

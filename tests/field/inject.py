@@ -188,4 +188,5 @@ def hog(cpu, row):
     again(row, make, pause=0.6)
 
 
-globals()[sys.argv[1]](*sys.argv[2:])
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:])

@@ -139,6 +139,9 @@ cause 'stopped, by whom' 2000000 60000000 "$stopped; INSERT INTO stall_attr VALU
     'stopped: SIGTSTP from thread 7 "shell" stopped the thread for 32\.0 ms of the 58\.0 ms; thread 101 "hog" in futex let it go on$'
 cause 'stopped by itself' 2000000 60000000 "$stopped; INSERT INTO stall_attr VALUES (1, 'stopped_by', 'thread 100 \"loop\"'), (1, 'stop_signal', 19)" \
     'stopped: SIGSTOP, which it sent itself, stopped the thread for '
+cause 'stopped by who has ended since' 2000000 60000000 "$stopped; UPDATE mark SET detail = replace(detail, '\"hog\" ', '') WHERE name = 'woken';
+    INSERT INTO stall_attr VALUES (1, 'stopped_by', 'thread 101 \"kill\"'), (1, 'stop_signal', 19)" \
+    'stopped: SIGSTOP from thread 101 "kill" stopped the thread for 32\.0 ms of the 58\.0 ms; thread 101 "kill" let it go on$'
 cause 'traced, by whom' 2000000 60000000 "UPDATE mark SET detail = 'tracing stop' WHERE time_ns = 19999000; INSERT INTO stall_attr VALUES (1, 'tracer', 'process 7 \"gdb\"')" \
     'stopped: process 7 "gdb", which traces it, held the thread for 32\.0 ms of the 58\.0 ms'
 cause 'frozen' 2000000 60000000 "${file_lock//fcntl_setlk/__refrigerator}; UPDATE mark SET detail = 'disk sleep' WHERE time_ns = 19999000; UPDATE symbol SET name = 'unfreeze_cgroup' WHERE id = 21" \

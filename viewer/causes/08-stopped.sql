@@ -6,8 +6,10 @@ WITH l AS (SELECT *, (SELECT value FROM stall_attr WHERE stall_id = stall.id AND
            FROM stall WHERE id = ?1),
      stops AS (SELECT state, sum(end_ns - start_ns) AS ns, count(*) AS times FROM part WHERE what = 'waiting' AND state IN ('stopped', 'tracing stop')
                GROUP BY state ORDER BY ns DESC LIMIT 1),
-     went_on(who) AS (SELECT who FROM part WHERE what = 'waiting' AND state = (SELECT state FROM stops) AND who LIKE 'thread %'
-                      ORDER BY end_ns - start_ns DESC LIMIT 1)
+     went_on(who) AS (SELECT CASE WHEN who NOT LIKE 'thread % "%' AND CAST(substr(who, 8) AS INTEGER) = CAST(substr(l.sender, 8) AS INTEGER)
+                               THEN l.sender ELSE who END -- it has ended, and its name is not in the trace
+                      FROM l JOIN part p WHERE p.what = 'waiting' AND p.state = (SELECT state FROM stops) AND p.who LIKE 'thread %'
+                      ORDER BY p.end_ns - p.start_ns DESC LIMIT 1)
 SELECT 'stopped' AS cause,
        CASE stops.state WHEN 'stopped'
             THEN CASE l.signal WHEN 19 THEN 'SIGSTOP' WHEN 20 THEN 'SIGTSTP' WHEN 21 THEN 'SIGTTIN' WHEN 22 THEN 'SIGTTOU' ELSE 'a signal' END ||

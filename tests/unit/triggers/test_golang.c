@@ -1,5 +1,6 @@
 /* Programs of Go are known by the note of their linker, and by nothing else. */
 #include "triggers/golang.h"
+#include "triggers/waits.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -72,6 +73,23 @@ static void what_cannot_be_read_is_not_of_go(void **state)
     assert_false(trg_is_golang(&target));
 }
 
+/* It makes this program one of Go's. */
+static const char own_note[] __attribute__((section(".note.golang"), aligned(4), used)) =
+    "\4\0\0\0\123\0\0\0\4\0\0\0Go\0\0build id";
+
+/* The depth of the stack tells no places of a program of Go apart. */
+static void the_stacks_of_go_are_not_steady(void **state)
+{
+    pid_t own = getpid(), other = getppid();
+    struct st_target target = {.kind = ST_TARGET_PIDS, .pids = &own, .npids = 1};
+
+    (void)state;
+    assert_true(trg_is_golang(&target));
+    assert_false(trg_has_steady_stacks(&target));
+    target.pids = &other;
+    assert_true(trg_has_steady_stacks(&target));
+}
+
 static int make(void **state)
 {
     int fd = mkstemp(path);
@@ -91,6 +109,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_note_tells),
         cmocka_unit_test(what_cannot_be_read_is_not_of_go),
+        cmocka_unit_test(the_stacks_of_go_are_not_steady),
     };
 
     return cmocka_run_group_tests(tests, make, take_away);

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -295,6 +296,46 @@ static void test_never_read(void **state)
     workload_wait(&work);
 }
 
+/* It is stopped while data lie there, which came to a socket of IPv6 by IPv4. */
+static void stopped_with_data(struct workload *w)
+{
+    struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT};
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int listener = socket(AF_INET6, SOCK_STREAM, 0), fd = socket(AF_INET, SOCK_STREAM, 0), peer;
+    socklen_t size = sizeof(address);
+
+    if (bind(listener, (void *)&address, size) || listen(listener, 1) ||
+        getsockname(listener, (void *)&address, &size))
+        _exit(1);
+    to.sin_port = address.sin6_port;
+    if (connect(fd, (void *)&to, sizeof(to)) || (peer = accept(listener, NULL, NULL)) < 0)
+        _exit(1);
+    send_bytes(fd, 7);
+    raise(SIGSTOP);
+    receive_bytes(peer, 7);
+    (void)w;
+}
+
+static void test_stopped_with_data(void **state)
+{
+    const struct st_stall_record *r;
+    struct workload work;
+    struct watch w;
+
+    (void)state;
+    NEEDS_BPF();
+    r = spans_hang(&work, stopped_with_data, &w, "socket>20ms,side=unread");
+    assert_string_equal(spans_attribute(r, "stop_signal"), "19");
+    assert_int_equal(atoi(spans_attribute(r, "stopped_by") + strlen("thread ")), work.pid);
+    assert_int_equal(strncmp(spans_attribute(r, "peer"), "127.0.0.1:", 10), 0);
+    assert_int_equal(kill(work.pid, SIGCONT), 0);
+    spans_wait_completion(&w, work.pid);
+    r = watch_first(&w, work.pid, ST_STALL_COMPLETION, ST_STALL_FIRED);
+    assert_string_equal(spans_attribute(r, "stop_signal"), "19");
+    watch_stop(&w);
+    workload_wait(&work);
+}
+
 /* The data came, and were left, before the trigger was armed. */
 static void test_never_read_before_it_is_armed(void **state)
 {
@@ -539,12 +580,19 @@ static void test_never_accepted_before_it_is_armed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_quick_exchange), cmocka_unit_test(test_unread),
-        cmocka_unit_test(test_steady_reader),  cmocka_unit_test(test_nothing_lies_there),
-        cmocka_unit_test(test_never_read),     cmocka_unit_test(test_never_read_before_it_is_armed),
-        cmocka_unit_test(test_delayed_ack),    cmocka_unit_test(test_nothing_is_held),
-        cmocka_unit_test(test_never_sent),     cmocka_unit_test(test_unaccepted),
-        cmocka_unit_test(test_never_accepted), cmocka_unit_test(test_never_accepted_before_it_is_armed),
+        cmocka_unit_test(test_quick_exchange),
+        cmocka_unit_test(test_unread),
+        cmocka_unit_test(test_steady_reader),
+        cmocka_unit_test(test_nothing_lies_there),
+        cmocka_unit_test(test_stopped_with_data),
+        cmocka_unit_test(test_never_read),
+        cmocka_unit_test(test_never_read_before_it_is_armed),
+        cmocka_unit_test(test_delayed_ack),
+        cmocka_unit_test(test_nothing_is_held),
+        cmocka_unit_test(test_never_sent),
+        cmocka_unit_test(test_unaccepted),
+        cmocka_unit_test(test_never_accepted),
+        cmocka_unit_test(test_never_accepted_before_it_is_armed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
