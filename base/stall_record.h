@@ -24,6 +24,7 @@ typedef unsigned short st_u16;
 #define ST_META_MAGIC    0x314d5453u /* "STM1": a struct st_meta_record */
 #define ST_VDSO_MAGIC    0x31565453u /* "STV1": a struct st_vdso_record */
 #define ST_MARK_MAGIC    0x314b5453u /* "STK1": a struct st_mark_record */
+#define ST_ROOM_MAGIC    0x31525453u /* "STR1": room for records, and no record */
 #define ST_STALL_VERSION 1
 
 /* The event's name in the perf.data attribute (HEADER_EVENT_DESC) of the samples that hold these records. */

@@ -87,7 +87,7 @@ int sb_meta_sample(struct sb_context *c, const struct pd_record *r, struct st_er
         return take_strings(c, r, &sample, err);
     if (magic == ST_VDSO_MAGIC)
         return take_vdso(c, r, &sample, err);
-    c->sb->skipped++;
+    c->sb->skipped += magic != ST_ROOM_MAGIC;
     return 0;
 }
 

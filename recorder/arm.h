@@ -16,6 +16,7 @@
 #include "recorder/perf_clock.h"
 #include "recorder/record_store.h"
 #include "recorder/sideband.h"
+#include "recorder/snapshot_room.h"
 #include "recorder/source.h"
 
 /* Why a snapshot is taken. */
@@ -69,7 +70,18 @@ struct arm_end {
     uint64_t until; /* CLOCK_MONOTONIC ns */
 };
 
-enum { ARM_MOST_WAITING = 8 };
+/* A stall that went on when its snapshot was written (arm_late_end.c). */
+struct arm_open_stall {
+    struct st_stall_record record;
+
+    unsigned trap; /* its number */
+
+    char *data, *db, *reason; /* as the jobs had them */
+
+    struct rec_room room;
+};
+
+enum { ARM_MOST_WAITING = 8, ARM_MOST_OPEN = 64 };
 
 struct arm {
     struct arm_options options;
@@ -152,6 +164,8 @@ struct arm {
 
     char *last_data, *last_db; /* of the last one; NULL: none */
 
+    ST_VEC(struct arm_open_stall) open_stalls; /* the oldest first */
+
     enum arm_reason last_reason;
 
     bool failed; /* to write one */
@@ -219,6 +233,9 @@ int arm_want(struct arm *arm, enum arm_reason reason, const struct st_stall_reco
  * user may not see them, no memory) names stay out. */
 void arm_load_kallsyms(struct arm *arm);
 
+/* The sentence about a stall, not escaped. */
+void arm_describe(struct arm *arm, const struct st_stall_record *record, char *text, size_t size);
+
 /* Prints what the pending snapshot is for, once. */
 void arm_tell(struct arm *arm);
 
@@ -249,5 +266,17 @@ int arm_take_at_end(struct arm *arm, struct st_error *err);
 
 /* It is not awaited any more. */
 void arm_end_forget(struct arm *arm);
+
+/* arm_late_end.c: the snapshot of the cause was written; where its stall goes on, the end is put into it when
+ * it comes. Strings are copied. ST_ENOMEM. */
+int arm_leave_open(struct arm *arm, const char *data, const char *db, const char *reason,
+                   const struct rec_room *room, struct st_error *err);
+
+/* A completion came: if it is that of such a stall, its snapshot and its database get it. What fails is told,
+ * and no error but ST_ENOMEM. */
+int arm_late_end(struct arm *arm, const struct perf_event_header *record, const struct st_stall_record *end,
+                 struct st_error *err);
+
+void arm_forget_open(struct arm *arm);
 
 #endif

@@ -447,6 +447,7 @@ void arm_close(struct arm *arm)
     arm_detach(arm);
     free(arm->last_data);
     free(arm->last_db);
+    arm_forget_open(arm);
     rec_action_stop(&arm->before);
     if (arm->captured)
         rec_capture_free(&arm->capture);

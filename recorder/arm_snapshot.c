@@ -38,6 +38,13 @@ void arm_load_kallsyms(struct arm *arm)
     arm->kallsyms = rec_kallsyms_open("/proc/kallsyms");
 }
 
+void arm_describe(struct arm *arm, const struct st_stall_record *record, char *text, size_t size)
+{
+    arm_load_kallsyms(arm);
+    trg_describe(arm->options.triggers, record, arm->kallsyms ? kernel_name : NULL, arm->kallsyms, text,
+                 size);
+}
+
 /* The line for the person: of a trap on stdout (it is a result), else a word on stderr. */
 void arm_tell(struct arm *arm)
 {
@@ -48,9 +55,7 @@ void arm_tell(struct arm *arm)
         return;
     c->told = true;
     if (c->reason == ARM_TRIGGER) {
-        arm_load_kallsyms(arm);
-        trg_describe(arm->options.triggers, &c->record, arm->kallsyms ? kernel_name : NULL, arm->kallsyms,
-                     text, sizeof(text));
+        arm_describe(arm, &c->record, text, sizeof(text));
         st_safe_text(c->text, sizeof(c->text), text);
         printf("trap %u: %s\n", arm->traps.fired, c->text);
         fflush(stdout);
@@ -114,7 +119,9 @@ static int write_snapshot(struct arm *arm, struct st_error *err)
 {
     const struct arm_cause *c = &arm->cause;
     bool trap = c->reason == ARM_TRIGGER;
+    struct rec_room room = {0};
     struct rec_snapshot s = {
+        .room = arm->finish || enough(arm) ? NULL : &room,
         .capture = &arm->capture,
         .ops = arm->ops,
         .source = arm->source,
@@ -153,6 +160,8 @@ static int write_snapshot(struct arm *arm, struct st_error *err)
                               (!arm->at_end && !arm->finish && !enough(arm) ? REC_JOB_BESIDE : 0),
                           err);
     }
+    if (!rc && room.size)
+        rc = arm_leave_open(arm, data, db, s.trigger, &room, err);
     if (rc) {
         free(data);
         free(db);

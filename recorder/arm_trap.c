@@ -71,10 +71,14 @@ static int take_record(void *ctx, const struct perf_event_header *record, struct
         return arm->frozen ? put_off(arm, record, err)
                            : store_completed(arm, (struct perf_event_header *)record, err);
     }
-    if (rc == 1 && stall->flags & ST_STALL_COMPLETION)
+    if (rc == 1 && stall->flags & ST_STALL_COMPLETION) {
         arm_end_told(arm, stall);
-    else if (rc == 1 && arm->live)
+        rc = arm_late_end(arm, record, stall, err);
+        if (rc)
+            return rc;
+    } else if (rc == 1 && arm->live) {
         arm->traps.without++;
+    }
     return rec_store_add(arm->store, record, rec_record_time(record), err);
 }
 

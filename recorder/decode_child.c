@@ -28,7 +28,8 @@ void rec_decode_hurry(pid_t pid)
 void rec_decode_run(void *arg)
 {
     const struct rec_decode *d = arg;
-    char *argv[] = {"stalltrap", "decode", strdup(d->data), "-o", strdup(d->db), NULL};
+    char *argv[] = {"stalltrap", "decode", strdup(d->data), "-o", strdup(d->db), d->again ? "--force" : NULL,
+                    NULL};
 
     /* Ctrl-C is for the recorder, which then decides about this child. */
     setpgid(0, 0);

@@ -11,6 +11,8 @@ struct rec_decode {
     const char *data, *db; /* paths; must live until the child runs */
 
     bool beside; /* a recording that goes on: what it records comes first */
+
+    bool again; /* `db` is there, and is replaced when the new one is whole */
 };
 
 /* rec_child_fn; arg: struct rec_decode. */

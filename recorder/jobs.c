@@ -24,6 +24,8 @@ struct job {
 
     bool beside; /* the recording goes on */
 
+    bool again; /* its database is there, and is made again */
+
     bool announced;
 };
 
@@ -108,11 +110,12 @@ static void announce(struct job *j, const char *decoder_says)
     const char *line = strstr(decoder_says, wrote);
 
     j->announced = true;
-
+    if (j->again && !j->decoded)
+        return; /* that there is such a snapshot was said */
     if (line && (line == decoder_says || line[-1] == '\n')) {
         const char *detail = detail_of(line + strlen(wrote), j->db);
 
-        printf("wrote ");
+        printf(j->again ? "completed " : "wrote ");
         print_lines(j->data);
         printf(", ");
         print_lines(j->db);
@@ -182,7 +185,7 @@ static int start_decode(struct rec_jobs *q, struct st_error *err)
 {
     struct job *j = q->queue.at[0];
 
-    q->decode = (struct rec_decode){.data = j->data, .db = j->db, .beside = j->beside};
+    q->decode = (struct rec_decode){.data = j->data, .db = j->db, .beside = j->beside, .again = j->again};
     if (!rec_child_start(&q->child, q->loop, rec_decode_run, &q->decode, true, decode_done, q, err))
         return 0;
     announce(j, "");
@@ -197,6 +200,8 @@ static int next_step(struct rec_jobs *q, struct st_error *err)
     bool tried = j->tried;
 
     j->tried = true;
+    if (!tried && j->again && (!q->config.decode || access(j->db, F_OK)))
+        return job_done(q, err); /* whoever decodes it later has all of it */
     if (!tried && q->config.decode && !j->later)
         return start_decode(q, err);
     if (!tried)
@@ -218,6 +223,7 @@ int rec_jobs_add(struct rec_jobs *q, const char *data, const char *db, const cha
         j->actions = flags & REC_JOB_ACTIONS;
         j->later = flags & REC_JOB_LATER;
         j->beside = flags & REC_JOB_BESIDE;
+        j->again = flags & REC_JOB_AGAIN;
     }
     if (!j || !j->data || !j->db || !j->reason || st_vec_push(&q->queue, j)) {
         free_job(j);
@@ -258,7 +264,7 @@ void rec_jobs_abandon(struct rec_jobs *q)
 
         if (!j->announced)
             announce(j, "");
-        left += q->config.decode && !j->decoded;
+        left += q->config.decode && !j->decoded && !j->again;
         free_job(j);
     }
     q->queue.n = 0;

@@ -27,6 +27,8 @@ enum rec_job_flag {
     REC_JOB_ACTIONS = 1, /* they run behind the decoding */
     REC_JOB_LATER = 2,   /* it is left to the user to decode it, which is said */
     REC_JOB_BESIDE = 4,  /* the recording goes on while it is decoded */
+    REC_JOB_AGAIN =
+        8, /* it was queued before, and its file has changed: the database is made again, if it is there */
 };
 
 /* Queues the snapshot `data` for `db` (paths, copied). `reason` is STALLTRAP_REASON of the actions; `flags`

@@ -223,6 +223,8 @@ static int write_all(struct snap *s, bool kernel, const struct rec_stored *list,
     if (!rc)
         rc = write_sideband(s, list, n, err);
     if (!rc)
+        rc = snap_write_room(s, err);
+    if (!rc)
         rc = snap_write_build_ids(s, list, n, err);
     return rc ? rc : pd_writer_cmdline(s->w, s->in->argc, s->in->argv, err);
 }
@@ -262,6 +264,8 @@ int rec_snapshot_write(const struct rec_snapshot *in, const char *path, struct s
             pd_writer_abort(s.w);
         else
             rc = pd_writer_commit(s.w, err);
+        if (!rc)
+            snap_find_room(&s, path);
         st_progress_end();
     }
     if (rc)

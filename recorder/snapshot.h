@@ -10,6 +10,7 @@
 #include "recorder/kallsyms.h"
 #include "recorder/record_store.h"
 #include "recorder/sideband.h"
+#include "recorder/snapshot_room.h"
 #include "triggers/trigger.h"
 
 #include <stdint.h>
@@ -61,6 +62,9 @@ struct rec_snapshot {
     const char *const *warnings;
 
     size_t nwarnings;
+
+    struct rec_room
+        *room; /* out: where the end of `fired` may be written, if that goes on; NULL: not wanted */
 };
 
 /* The attribute of the bpf-output event that carries the stall records: trg_output_attr's, with

@@ -34,6 +34,17 @@ int snap_write_meta(struct snap *s, struct st_error *err);
  */
 int snap_write_names(struct snap *s, const struct rec_stored *list, size_t n, struct st_error *err);
 
+/* Those of one stall record, as the raw data of a sample: appended to `raw`. 0 or ST_ENOMEM. */
+typedef ST_VEC(char) snap_bytes;
+int snap_names_of(const struct perf_event_header *record, const struct rec_kallsyms *kallsyms,
+                  snap_bytes *raw, struct st_error *err);
+
+/* snapshot_room.c: room for the end of the stall, where one is wanted (in->room). */
+int snap_write_room(struct snap *s, struct st_error *err);
+
+/* Which file it is in: that of the snapshot `path`, which has its name now. Without it there is no room. */
+void snap_find_room(struct snap *s, const char *path);
+
 /* snapshot_code.c: the processes that the side-band in `list` tells of, into s->pids. */
 int snap_list_processes(struct snap *s, const struct rec_stored *list, size_t n, struct st_error *err);
 

@@ -13,9 +13,13 @@ enum {
 };
 
 struct names {
+    const struct rec_kallsyms *kallsyms;
+
+    struct snap *snap; /* NULL: they stay in `text` */
+
     ST_VEC(uint64_t) addresses;
 
-    ST_VEC(char) text;
+    snap_bytes text;
 
     uint16_t n;
 };
@@ -76,27 +80,35 @@ static int take_rings(struct names *names, const struct rec_snapshot *in)
     return rc;
 }
 
-static int flush(struct snap *s, struct names *names, struct st_error *err)
+static void put_head(struct names *names)
 {
     struct st_symbol_record head = {.magic = ST_SYMBOL_MAGIC, .version = ST_STALL_VERSION, .n = names->n};
-    int rc = 0;
 
     memcpy(names->text.at, &head, sizeof(head));
-    if (names->n)
-        rc = snap_write_sample(s, SNAP_STALLS, names->text.at, names->text.n, err);
-    names->text.n = sizeof(head);
-    names->n = 0;
+}
+
+static int flush(struct names *names, struct st_error *err)
+{
+    int rc = 0;
+
+    put_head(names);
+    if (names->n && names->snap)
+        rc = snap_write_sample(names->snap, SNAP_STALLS, names->text.at, names->text.n, err);
+    if (names->snap) {
+        names->text.n = sizeof(struct st_symbol_record);
+        names->n = 0;
+    }
     return rc;
 }
 
-static int put(struct snap *s, struct names *names, uint64_t address, struct st_error *err)
+static int put(struct names *names, uint64_t address, struct st_error *err)
 {
     uint64_t start = 0;
-    const char *name = rec_kallsyms_find(s->in->kallsyms, address, &start);
+    const char *name = rec_kallsyms_find(names->kallsyms, address, &start);
     size_t len = name ? strnlen(name, LONGEST) : 0;
     char *to = names->text.at + names->text.n;
 
-    if (!name)
+    if (!name || names->text.n > MOST)
         return 0;
     memcpy(to, &address, sizeof(address));
     memcpy(to + 8, &start, sizeof(start));
@@ -104,10 +116,10 @@ static int put(struct snap *s, struct names *names, uint64_t address, struct st_
     to[16 + len] = '\0';
     names->text.n += 16 + len + 1;
     names->n++;
-    return names->text.n > MOST ? flush(s, names, err) : 0;
+    return names->text.n > MOST ? flush(names, err) : 0;
 }
 
-static int write_names(struct snap *s, struct names *names, struct st_error *err)
+static int write_names(struct names *names, struct st_error *err)
 {
     int rc = 0;
 
@@ -118,13 +130,31 @@ static int write_names(struct snap *s, struct names *names, struct st_error *err
         qsort(names->addresses.at, names->addresses.n, sizeof(uint64_t), by_value);
     for (size_t i = 0; !rc && i < names->addresses.n; i++)
         if (i == 0 || names->addresses.at[i] != names->addresses.at[i - 1])
-            rc = put(s, names, names->addresses.at[i], err);
-    return rc ? rc : flush(s, names, err);
+            rc = put(names, names->addresses.at[i], err);
+    return rc ? rc : flush(names, err);
+}
+
+int snap_names_of(const struct perf_event_header *record, const struct rec_kallsyms *kallsyms,
+                  snap_bytes *raw, struct st_error *err)
+{
+    struct names names = {.kallsyms = kallsyms};
+    int rc = 0;
+
+    if (kallsyms && take_record(&names, record))
+        rc = st_nomem(err, "the names of kernel functions");
+    if (!rc && names.addresses.n)
+        rc = write_names(&names, err);
+    st_vec_free(&names.addresses);
+    if (rc || !names.n)
+        st_vec_free(&names.text);
+    else
+        *raw = names.text;
+    return rc;
 }
 
 int snap_write_names(struct snap *s, const struct rec_stored *list, size_t n, struct st_error *err)
 {
-    struct names names = {0};
+    struct names names = {.kallsyms = s->in->kallsyms, .snap = s};
     int rc = 0;
 
     if (!s->in->kallsyms)
@@ -135,7 +165,7 @@ int snap_write_names(struct snap *s, const struct rec_stored *list, size_t n, st
     if (!rc && take_rings(&names, s->in))
         rc = st_nomem(err, "the names of kernel functions");
     if (!rc)
-        rc = write_names(s, &names, err);
+        rc = write_names(&names, err);
     st_vec_free(&names.addresses);
     st_vec_free(&names.text);
     return rc;

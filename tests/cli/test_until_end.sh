@@ -85,6 +85,43 @@ ended 0
 awaits || fail "$name: it was not awaited" arm.err
 printf x >&8
 
+# The end comes when the snapshot is written, and arm goes on: it is put into the snapshot and its database.
+begin "the end comes after the bound" --source sample --until-end 200ms --snapshots 2
+wait_for 300 grep -q '^wrote x.1.data, x.1.db' arm.out || fail "$name: nothing was written" arm.out arm.err
+[ "$(sql x.1.db "SELECT count(*) FROM stalls WHERE tid = $target AND end_ns IS NULL")" = 1 ] || fail "$name: it does not go on" arm.out
+size=$(stat -c %s x.1.data)
+release
+wait_for 300 grep -q '^completed x.1.data, x.1.db' arm.out || fail "$name: the database is not completed" arm.out arm.err
+after=$(now)
+[ "$(stat -c %s x.1.data)" = "$size" ] || fail "$name: the snapshot has another size"
+grep -q "^trap 1 has ended: thread $target .* in read, woken by thread $$ " arm.out || fail "$name: the end is not told" arm.out
+"$STALLTRAP" decode x.1.data -o again.db >/dev/null || fail "$name: the completed snapshot is not decoded"
+for db in x.1.db again.db; do
+    end=$(sql $db "SELECT s.end_ns + o.value + w.value FROM stalls s, meta m, meta o, meta w WHERE m.key = 'trigger_stall_id'
+        AND s.id = m.value AND s.tid = $target AND o.key = 'origin_perf_ns' AND w.key = 'wall_offset_ns'")
+    [ "$end" -ge $((before - 5000000)) ] && [ "$end" -le "$after" ] || fail "$name: told $end, written after $before and before $after"
+    [ "$(sql $db "SELECT count(*) FROM stalls WHERE waker LIKE 'thread $$ %'")" = 1 ] || fail "$name: the waker is not told" arm.out
+    [ "$(sql $db "SELECT count(*) FROM stall l JOIN stack k ON k.id = l.waker_stack_id JOIN symbol y ON y.id = k.symbol_id
+        WHERE y.name = 'pipe_write' OR y.name LIKE '%anon_pipe_write'")" = 1 ] || fail "$name: the waker's stack has no names"
+done
+kill -INT "$arm"
+end_of "$arm" 300 "$name"
+[ $status = 0 ] || fail "$name: arm ends with $status" arm.out arm.err
+
+# A file that is not the snapshot any more stays as it is.
+begin "another file has the snapshot's name" --source sample --until-end 200ms --snapshots 2
+wait_for 300 grep -q '^wrote x.1.data, x.1.db' arm.out || fail "$name: nothing was written" arm.out arm.err
+cp x.1.data other.data
+mv other.data x.1.data
+cp x.1.data other.data
+release
+wait_for 300 grep -q 'stays out of x.1.data: the file has gone' arm.err || fail "$name: not said" arm.out arm.err
+cmp x.1.data other.data || fail "$name: it was changed"
+! grep -q '^completed' arm.out || fail "$name: it was completed" arm.out
+kill -INT "$arm"
+end_of "$arm" 300 "$name"
+rm -f other.data again.db
+
 # What the snapshot holds is kept while the actions before it run, whatever the triggers tell meanwhile: the arm does not wait again.
 mkfifo other
 exec 7<>other

@@ -158,15 +158,31 @@ struct world {
     pid_t self;
 
     struct st_stall_record stall;
+
+    struct rec_room *room; /* wanted */
 };
 
-static void add_stall(struct world *w, uint64_t time)
+/* The sample of w->stall. */
+static struct perf_event_header *make_sample(const struct world *w, uint64_t buffer[1024], uint64_t time)
 {
     const size_t raw_size =
         sizeof(struct st_stall_record) + 4; /* the kernel pads so that the whole is a multiple of 8 */
-    uint64_t buffer[1024] = {0};
     struct rec_sample_head *head = (struct rec_sample_head *)buffer;
     uint32_t size = (uint32_t)raw_size;
+
+    head->header = (struct perf_event_header){.type = PERF_RECORD_SAMPLE,
+                                              .size = (uint16_t)(sizeof(*head) + sizeof(size) + raw_size)};
+    head->id = (1ull << 48) + 3; /* as the event of stalls in the file */
+    head->time = time;
+    memcpy(head + 1, &size, sizeof(size));
+    memcpy((char *)(head + 1) + sizeof(size), &w->stall, sizeof(w->stall));
+    assert_int_equal(head->header.size % 8, 0);
+    return &head->header;
+}
+
+static void add_stall(struct world *w, uint64_t time)
+{
+    uint64_t buffer[1024] = {0};
 
     w->stall = (struct st_stall_record){
         .magic = ST_STALL_MAGIC,
@@ -181,14 +197,7 @@ static void add_stall(struct world *w, uint64_t time)
         .kstack = {0xffffffff81000110, 0xffffffff81000220},
         .timer_func = 0xffffffff81000100,
     };
-    head->header = (struct perf_event_header){.type = PERF_RECORD_SAMPLE,
-                                              .size = (uint16_t)(sizeof(*head) + sizeof(size) + raw_size)};
-    head->id = (1ull << 48) + 3; /* as the event of stalls in the file */
-    head->time = time;
-    memcpy(head + 1, &size, sizeof(size));
-    memcpy((char *)(head + 1) + sizeof(size), &w->stall, sizeof(w->stall));
-    assert_int_equal(head->header.size % 8, 0);
-    assert_int_equal(rec_store_add(w->store, &head->header, time, NULL), 0);
+    assert_int_equal(rec_store_add(w->store, make_sample(w, buffer, time), time, NULL), 0);
 }
 
 static int set_up(void **state)
@@ -252,6 +261,7 @@ static int write_it(struct world *w, const char *path, struct st_error *err)
         .armed = 900,
         .warnings = warnings,
         .nwarnings = 1,
+        .room = w->room,
     };
 
     return rec_snapshot_write(&s, path, err);
@@ -454,6 +464,77 @@ static void everything_is_in_it(void **state)
     free(f);
 }
 
+static size_t content_of(const char *path, char *to, size_t size)
+{
+    FILE *f = fopen(path, "re");
+    size_t n = fread(to, 1, size, f);
+
+    fclose(f);
+    assert_true(n < size);
+    return n;
+}
+
+static unsigned stalls_in(const char *path, struct found *f)
+{
+    struct pd_reader *reader;
+
+    *f = (struct found){.in_order = true};
+    assert_int_equal(pd_reader_open(path, &reader, NULL), 0);
+    assert_int_equal(pd_reader_each(reader, take, f, NULL), 0);
+    pd_reader_close(reader);
+    return f->stalls;
+}
+
+static void the_end_of_a_stall_is_put_into_its_snapshot(void **state)
+{
+    static char before[1 << 20], after[1 << 20];
+    struct world *w = *state;
+    struct found *f = calloc(1, sizeof(*f));
+    struct rec_room room;
+    uint64_t buffer[1024] = {0};
+    char path[128], other[128];
+    size_t n;
+
+    snprintf(path, sizeof(path), "%s/x.1.data", w->folder);
+    snprintf(other, sizeof(other), "%s/y", w->folder);
+    add_stall(w, 4000);
+    capture(w);
+    w->room = &room;
+    assert_int_equal(write_it(w, path, NULL), 0);
+    assert_int_equal(room.size, 0); /* the stall is over: none is needed */
+    unlink(path);
+    w->stall.flags |= ST_STALL_ONGOING;
+    assert_int_equal(write_it(w, path, NULL), 0);
+    assert_true(room.size > 0);
+    assert_int_equal(stalls_in(path, f), 1);
+    n = content_of(path, before, sizeof(before));
+
+    w->stall.flags = ST_STALL_COMPLETION;
+    w->stall.kstack[1] = 0xffffffff81000108;
+    assert_int_equal(rec_room_fill(&room, path, make_sample(w, buffer, 9000), w->kallsyms, NULL), 0);
+    assert_int_equal(content_of(path, after, sizeof(after)), n);
+    assert_memory_equal(after, before, room.offset);
+    assert_memory_equal(after + room.offset + room.size, before + room.offset + room.size,
+                        n - room.offset - room.size);
+    assert_int_equal(stalls_in(path, f), 2);
+    assert_memory_equal(&f->stall, &w->stall, sizeof(f->stall));
+    assert_non_null(strstr(f->symbols, "ffffffff81000108=tick+8 "));
+
+    /* The room is used up. */
+    assert_int_equal(rec_room_fill(&room, path, make_sample(w, buffer, 9000), w->kallsyms, NULL), 1);
+    assert_int_equal(content_of(path, before, sizeof(before)), n);
+    assert_memory_equal(after, before, n);
+
+    /* Another file, and none. */
+    rename(path, other);
+    assert_int_equal(write_it(w, path, NULL), 0);
+    assert_int_equal(rec_room_fill(&room, other, make_sample(w, buffer, 9000), w->kallsyms, NULL), 1);
+    unlink(path);
+    unlink(other);
+    assert_int_equal(rec_room_fill(&room, path, make_sample(w, buffer, 9000), w->kallsyms, NULL), 1);
+    free(f);
+}
+
 static void a_file_that_is_there_stays(void **state)
 {
     struct world *w = *state;
@@ -535,6 +616,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(everything_is_in_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_end_of_a_stall_is_put_into_its_snapshot, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_file_that_is_there_stays, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_folder_that_is_not_there, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_failing_source_goes_on, set_up, tear_down),

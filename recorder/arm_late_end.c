@@ -1,0 +1,99 @@
+/* Stalls that outlasted --until-end: their snapshots were written while they went on. When such a stall ends,
+ * and arm still runs, its end is put into the snapshot, which is decoded again. */
+#include "base/log.h"
+#include "base/safetext.h"
+#include "base/stall_complete.h"
+#include "recorder/arm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void free_open(struct arm_open_stall *o)
+{
+    free(o->data);
+    free(o->db);
+    free(o->reason);
+}
+
+static void forget(struct arm *arm, size_t i)
+{
+    struct arm_open_stall *all = arm->open_stalls.at;
+
+    free_open(&all[i]);
+    memmove(&all[i], &all[i + 1], (--arm->open_stalls.n - i) * sizeof(*all));
+}
+
+void arm_forget_open(struct arm *arm)
+{
+    for (size_t i = 0; i < arm->open_stalls.n; i++)
+        free_open(&arm->open_stalls.at[i]);
+    st_vec_free(&arm->open_stalls);
+}
+
+int arm_leave_open(struct arm *arm, const char *data, const char *db, const char *reason,
+                   const struct rec_room *room, struct st_error *err)
+{
+    struct arm_open_stall o = {.record = arm->cause.record,
+                               .trap = arm->traps.fired,
+                               .data = strdup(data),
+                               .db = strdup(db),
+                               .reason = strdup(reason),
+                               .room = *room};
+
+    if (arm->open_stalls.n == ARM_MOST_OPEN)
+        forget(arm, 0);
+    if (o.data && o.db && o.reason && !st_vec_push(&arm->open_stalls, o))
+        return 0;
+    free_open(&o);
+    return st_nomem(err, "the list of stalls that go on");
+}
+
+static void tell_end(struct arm *arm, const struct arm_open_stall *o)
+{
+    char text[512], safe[sizeof(arm->cause.text)];
+
+    arm_describe(arm, &o->record, text, sizeof(text));
+    st_safe_text(safe, sizeof(safe), text);
+    printf("trap %u has ended: %s\n", o->trap, safe);
+    fflush(stdout);
+}
+
+/* The snapshot that is decoded already is decoded again; one that waits for it has the end by then. */
+static int complete(struct arm *arm, struct arm_open_stall *o, const struct perf_event_header *record,
+                    const struct st_stall_record *end, struct st_error *err)
+{
+    struct st_error why = {0};
+    int rc;
+
+    arm_load_kallsyms(arm);
+    rc = rec_room_fill(&o->room, o->data, record, arm->kallsyms, &why);
+    if (rc == ST_ENOMEM)
+        return st_fail(err, rc, "%s", why.text);
+    if (rc) {
+        st_log_debug("the end of trap %u stays out of %s: %s", o->trap, o->data,
+                     rc > 0 ? "the file has gone" : why.text);
+        return 0;
+    }
+    st_stall_complete(&o->record, end);
+    tell_end(arm, o);
+    rc = rec_jobs_add(arm->jobs, o->data, o->db, o->reason,
+                      REC_JOB_AGAIN | (arm->at_end || arm->finish ? 0 : REC_JOB_BESIDE), err);
+    /* A snapshot that is pending comes first: then the jobs go on. */
+    return rc || arm->finish || arm->cause.reason != ARM_NONE ? rc : rec_jobs_go(arm->jobs, err);
+}
+
+int arm_late_end(struct arm *arm, const struct perf_event_header *record, const struct st_stall_record *end,
+                 struct st_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < arm->open_stalls.n; i++) {
+        if (!st_stall_completes(&arm->open_stalls.at[i].record, end))
+            continue;
+        rc = complete(arm, &arm->open_stalls.at[i], record, end, err);
+        forget(arm, i);
+        break;
+    }
+    return rc;
+}
