@@ -121,7 +121,7 @@ def by_peer(path):
         before = len(lines_of(log))
         program.get(path.format(peer=program.peer))
         start, end = map(int, until(lambda: lines_of(log)[before:], what="the peer's log")[0].split()[:2])
-        return stalls.measured(start, end)
+        return stalls.measured(start, end)._replace(observed=True)
     return make
 
 
@@ -131,7 +131,7 @@ def by_late_peer(program):
     before = len(lines_of(log))
     program.backend.send_signal(10)
     start, end = map(int, until(lambda: lines_of(log)[before:], what="the peer's log")[0].split()[:2])
-    return stalls.measured(start, end)
+    return stalls.measured(start, end)._replace(observed=True)
 
 
 def file_lock(kind, path):
