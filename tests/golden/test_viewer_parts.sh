@@ -146,6 +146,10 @@ cause 'traced, by whom' 2000000 60000000 "UPDATE mark SET detail = 'tracing stop
     'stopped: process 7 "gdb", which traces it, held the thread for 32\.0 ms of the 58\.0 ms'
 cause 'frozen' 2000000 60000000 "${file_lock//fcntl_setlk/__refrigerator}; UPDATE mark SET detail = 'disk sleep' WHERE time_ns = 19999000; UPDATE symbol SET name = 'unfreeze_cgroup' WHERE id = 21" \
     'frozen: the freezer held the thread for 32\.0 ms of the 58\.0 ms \(__refrigerator\); thread 101 "hog" thawed it$'
+child="${file_lock//fcntl/wait4}; UPDATE symbol SET name = 'do_notify_parent' WHERE id = 21; INSERT INTO symbol (id, module_id, name, address, size) VALUES (22, 2, 'do_exit', 22, 1)"
+cause 'a child' 2000000 60000000 "$child; INSERT INTO stack (id, depth, address, symbol_id) VALUES (10, 2, 22, 22)" \
+    'waited for a child: the thread waited 32\.0 ms of the 58\.0 ms in wait4 until process 101 "hog" ended, at store < main$'
+cause 'a child that was stopped' 2000000 60000000 "$child" 'not known'
 cause 'what was looked up in another wait' 2000000 60000000 "$file_lock; INSERT INTO stall_attr VALUES (1, 'noticed_after_ns', 10000000), (1, 'file', '/x'), (1, 'lock_holder', 'process 7')" \
     'lock contention: a lock of the file, asked for by fcntl; thread 101 "hog" let go of it$'
 peer="${file_lock//fcntl/recvfrom}; UPDATE stall SET waker = 'softirq NET_RX', waker_thread_id = NULL WHERE id = 1; UPDATE symbol SET name = 'sock_def_readable' WHERE id = 21;
