@@ -130,7 +130,7 @@ def judged(arm, program, cause, truth, observer):
     if truth.observed:
         seen = by_observer(truth, stall, observer)
         if not seen:
-            return {"fired": False, "elsewhere": True, "real": False, "why": ["the observer saw no such wait"]}
+            return {"fired": False, "elsewhere": True, "real": True, "why": ["the observer saw no such wait"]}
         truth = seen
     report = arm.report()
     found = {"fired": True, "cause": judge.cause_of(report, rule), "named": judge.named(report, rule, program.peer),
