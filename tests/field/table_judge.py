@@ -59,8 +59,8 @@ def field(report, name):
 
 
 def parts(report):
-    """The rows of "where the time went": ns, text."""
-    return [(length(one[1]), one[4]) for one in re.finditer(rf"^ +({LENGTH}) +[\d.]+ %  (.*)$", report, re.M)]
+    """The rows of "where the time went": ns, text. The last one may be of many short ones."""
+    return [(length(one[1]), one[4]) for one in re.finditer(rf"^ +({LENGTH}) +(?:[\d.]+ %|  )  +(\S.*|\d+ others: .*)$", report, re.M)]
 
 
 def cause_of(report, rule):
