@@ -107,6 +107,7 @@ struct wait_key {
 enum wait_of {
     WAIT_OF_PROCESS,
     WAIT_OF_THREAD,
+    WAIT_OF_YOUNG, /* of the threads of a process that were born while it was watched, in their first waits */
 };
 
 #define WAIT_COMPAT 0x80000000u

@@ -185,6 +185,8 @@ struct task_struct {
 
     int tgid;
 
+    st_u64 start_time; /* CLOCK_MONOTONIC */
+
     char comm[16];
 
     struct files_struct *files;

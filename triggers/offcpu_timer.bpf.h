@@ -76,6 +76,7 @@ static void returned_unseen(struct thread *t, st_u32 slot, struct task_struct *t
 
 static void thread_exits(void *ctx, struct thread *t)
 {
+    wait_has_ended(&offcpu.idle, bpf_get_current_task_btf());
 }
 
 static __always_inline void thread_ends(struct thread *t, st_u32 slot)

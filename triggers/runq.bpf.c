@@ -3,7 +3,7 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-#define TURNS 32
+#define TURNS 512 /* what a real-time thread interrupts each millisecond has many */
 
 const volatile st_u32 states; /* enum offcpu_state: what it was before it was runnable */
 
@@ -139,24 +139,46 @@ struct search {
 
     st_u64 longest;
 
+    st_u64 held; /* by whom the longest turn was, in all turns */
+
     st_u32 holder; /* the number of the longest turn, plus 1; 0: there was none */
+
+    st_u32 tid; /* of its thread */
 
     st_u32 others;
 };
+
+/* For how long of the wait; 0: it was before it, or there was none. */
+static __always_inline st_u64 within_wait(const struct turn *t, const struct search *s)
+{
+    return t->to > s->since ? t->to - (t->from > s->since ? t->from : s->since) : 0;
+}
 
 static long look_at_turn(st_u32 back, struct search *s)
 {
     st_u32 number = (s->all->n - 1 - back) % TURNS;
     struct turn *t = &s->all->last[number];
-    st_u64 from = t->from > s->since ? t->from : s->since;
+    st_u64 ns = within_wait(t, s);
 
-    if (t->to <= s->since || !t->to)
+    if (t->to <= s->since)
         return 1;
     s->others++;
-    if (t->to - from > s->longest) {
-        s->longest = t->to - from;
+    if (ns > s->longest) {
+        s->longest = ns;
         s->holder = number + 1;
+        s->tid = t->tid;
     }
+    return 0;
+}
+
+static long add_turn(st_u32 back, struct search *s)
+{
+    struct turn *t = &s->all->last[(s->all->n - 1 - back) % TURNS];
+
+    if (t->to <= s->since)
+        return 1;
+    if (t->tid == s->tid)
+        s->held += within_wait(t, s);
     return 0;
 }
 
@@ -170,11 +192,12 @@ static __noinline void find_holder(struct thread *t, struct st_stall_record *r, 
         return;
     bpf_loop(TURNS, look_at_turn, &s, 0);
     if (s.holder) {
+        bpf_loop(TURNS, add_turn, &s, 0);
         holder = &s.all->last[(s.holder - 1) % TURNS];
         r->next_tid = holder->tid;
         __builtin_memcpy(r->next_comm, holder->comm, sizeof(r->next_comm));
     }
-    add_attribute(r, "held_ns=%llu", s.longest);
+    add_attribute(r, "held_ns=%llu", s.held);
     add_attribute(r, "turns=%u", s.others);
 }
 

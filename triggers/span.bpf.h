@@ -419,6 +419,9 @@ static void thread_exits(void *ctx, struct thread *t)
     struct span_end end = {.task = bpf_get_current_task_btf(), .exits = true};
     st_u64 start;
 
+#ifdef ST_TRIGGERS_WAITS_BPF_H
+    wait_has_ended(&span.idle, end.task);
+#endif
     if (span.measure_only || !(t->start & ONGOING))
         return;
     end.ktime = bpf_ktime_get_ns();

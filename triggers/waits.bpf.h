@@ -54,6 +54,30 @@ static __always_inline st_u64 count_all(st_u32 id, st_u32 of)
     return count_wait(&all) + 1;
 }
 
+/* When the first wait of a target was seen. */
+st_u64 waits_since;
+
+/* A thread that was born since: one of a server that makes a thread for each connection is never known by
+ * itself. */
+static __always_inline bool is_young(struct task_struct *task)
+{
+    if (!waits_since)
+        waits_since = bpf_ktime_get_ns();
+    return BPF_CORE_READ(task, start_time) > waits_since;
+}
+
+/* Whether it is usual for young threads of the process to wait there. Nothing is known of the first ones. */
+static __noinline bool is_usual_for_young(const struct wait_key *key)
+{
+    struct wait_key young = *key;
+    st_u64 here, all;
+
+    young.of = WAIT_OF_YOUNG;
+    here = count_wait(&young);
+    all = count_all(young.id, WAIT_OF_YOUNG);
+    return all <= WAIT_FIRST || here * WAIT_SHARE >= all;
+}
+
 /* A wait of `task` begins there. Whether it is for work. */
 static __noinline bool wait_is_usual(const struct wait_key *key, struct task_struct *task)
 {
@@ -65,7 +89,9 @@ static __noinline bool wait_is_usual(const struct wait_key *key, struct task_str
     thread.id = task->pid;
     own = count_wait(&thread);
     own_all = count_all(thread.id, WAIT_OF_THREAD);
-    if (own_all <= WAIT_FIRST || own * WAIT_SHARE >= own_all || here * WAIT_SHARE >= all)
+    if (own_all <= WAIT_FIRST && (!is_young(task) || is_usual_for_young(key)))
+        return true;
+    if ((own_all > WAIT_FIRST && own * WAIT_SHARE >= own_all) || here * WAIT_SHARE >= all)
         return true;
     p = bpf_map_lookup_elem(&waits, key);
     if (p)
@@ -100,6 +126,14 @@ static __always_inline void wait_forget(const volatile struct idle_config *idle,
         return;
     all.id = BPF_CORE_READ(task, pid);
     bpf_map_delete_elem(&waits, &all);
+}
+
+/* A thread ends. A young one that waited nowhere is one wait elsewhere than at any place: most others will
+ * not wait either. */
+static __always_inline void wait_has_ended(const volatile struct idle_config *idle, struct task_struct *task)
+{
+    if (idle->learned && is_young(task))
+        count_all(BPF_CORE_READ(task, tgid), WAIT_OF_YOUNG);
 }
 
 #endif

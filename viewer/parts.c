@@ -45,6 +45,8 @@ struct maker {
 
     char syscall[64]; /* that all of it was in; "": none, or several */
 
+    char longest[64]; /* that more than half of it was in; "": none that is known */
+
     ST_VEC(struct stretch) stretches;
 
     ST_VEC(struct record) records;
@@ -164,6 +166,8 @@ static int read_records(struct maker *m)
 
         r.runq = kind && !strcmp(kind, "runq");
         r.wait = kind && (!strcmp(kind, "offcpu") || !strcmp(kind, "runq"));
+        if (!r.wait && woken && kind && strcmp(kind, "syscall"))
+            r.stack = 0; /* of its end, not of the wait */
         r.runnable = r.wait && r.state && !strcmp(r.state, "runnable");
         if (st_vec_push(&m->records, r)) {
             sqlite3_finalize(s);
@@ -274,6 +278,8 @@ static void take_place(struct maker *m, struct wait *w, const struct stretch *t,
         set(&w->syscall, copy_column(m->call_syscall, 0));
     if (!w->syscall && *m->syscall)
         set(&w->syscall, strdup(m->syscall));
+    if (!w->syscall && *m->longest && (t->end - t->start) * 2 > m->end - m->start)
+        set(&w->syscall, strdup(m->longest)); /* two that are more than half overlap */
 }
 
 static void free_wait(struct wait *w)
@@ -497,6 +503,20 @@ static void free_all(struct maker *m)
     st_vec_free(&m->records);
 }
 
+/* Of an event loop that was away the system call that took longest is known, and how long that was. */
+static void find_longest(struct maker *m, int64_t id)
+{
+    sqlite3_stmt *s = prepare(
+        m,
+        "SELECT c.value FROM stall_attr c JOIN stall_attr n ON n.stall_id = ?1 AND n.key = 'syscall_ns' "
+        "JOIN stall l ON l.id = ?1 WHERE c.stall_id = ?1 AND c.key = 'longest_syscall' AND l.kind = 'busy' "
+        "AND n.value * 2 > l.duration_ns AND n.value <= l.duration_ns");
+
+    if (s && one_row(s, id, 0, 0))
+        snprintf(m->longest, sizeof(m->longest), "%s", (const char *)sqlite3_column_text(s, 0));
+    sqlite3_finalize(s);
+}
+
 /* Whose stall it is, from when to when; 0: there are no parts. */
 static bool find_stall(struct maker *m, int64_t id)
 {
@@ -518,6 +538,8 @@ static bool find_stall(struct maker *m, int64_t id)
             snprintf(m->syscall, sizeof(m->syscall), "%s", call);
     }
     sqlite3_finalize(s);
+    if (found)
+        find_longest(m, id);
     return found;
 }
 

@@ -26,6 +26,7 @@ from told import MS
 
 SETTLE = 1.5  # seconds of normal load between armed and the stall
 RUNNABLE = (0, 256)  # states of a thread that lost its CPU
+MUCH_DELAY = 60 * MS  # without a CPU: more than the machine may take of a thread that is to compute
 EARLY = 5 * MS  # a stall may begin that long before it was asked for: two clocks
 
 
@@ -129,7 +130,7 @@ def judged(arm, program, cause, truth, observer):
     if truth.observed:
         seen = by_observer(truth, stall, observer)
         if not seen:
-            return {"fired": False, "elsewhere": True, "real": False, "why": ["the observer saw no such wait"]}
+            return {"fired": False, "elsewhere": True, "real": True, "why": ["the observer saw no such wait"]}
         truth = seen
     report = arm.report()
     found = {"fired": True, "cause": judge.cause_of(report, rule), "named": judge.named(report, rule, program.peer),
@@ -141,12 +142,22 @@ def judged(arm, program, cause, truth, observer):
     return {**found, "why": why + [f"false: {what}" for what in found["false"]]}
 
 
+def run_delay(program):
+    """How long its threads were ready without a CPU, as the kernel counts it."""
+    total = 0
+    for pid in program.pids:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            total += sum(int(line.split()[1]) for line in stalls.lines_of(f"/proc/{pid}/task/{task}/schedstat"))
+    return total
+
+
 def trial(options, program, cause, trigger, observer, folder):
     arm = Arm(options, folder, program.pids, [trigger], ["--timeout", "8s"])
     if not arm.armed:
         arm.end()
         return {"fired": False, "why": ["arm: " + (stalls.lines_of(f"{folder}/arm.err") or ["?"])[-1]]}
     time.sleep(SETTLE)
+    delay = run_delay(program)
     early = arm.process.poll() is not None or os.path.getsize(f"{folder}/arm.out") > 0
     truth = program.causes()[cause].make(program)
     with open(f"{folder}/truth", "w") as file:
@@ -160,6 +171,8 @@ def trial(options, program, cause, trigger, observer, folder):
     if not os.path.exists(f"{folder}/t.1.db"):
         below = [line for line in stalls.lines_of(f"{folder}/arm.err") if "did not fire" in line or "idle:" in line or "not called" in line]
         return {"fired": False, "why": ["did not fire"] + below}
+    if cause == "compute" and run_delay(program) - delay > MUCH_DELAY:
+        return {"fired": False, "elsewhere": True, "real": True, "why": ["other programs had the CPU"]}
     return judged(arm, program, cause, truth, observer)
 
 

@@ -59,8 +59,8 @@ def field(report, name):
 
 
 def parts(report):
-    """The rows of "where the time went": ns, text."""
-    return [(length(one[1]), one[4]) for one in re.finditer(rf"^ +({LENGTH}) +[\d.]+ %  (.*)$", report, re.M)]
+    """The rows of "where the time went": ns, text. The last one may be of many short ones."""
+    return [(length(one[1]), one[4]) for one in re.finditer(rf"^ +({LENGTH}) +(?:[\d.]+ %|  )  +(\S.*|\d+ others: .*)$", report, re.M)]
 
 
 def cause_of(report, rule):
@@ -123,12 +123,20 @@ def false_lengths(report, longest):
             yield f"'{one[0]}', and it was {longest / MS:.1f} ms"
 
 
+def false_hog(report, rule, longest):
+    """The hog had the CPU all the time."""
+    for one in re.finditer(rf'"cpu-hog"[^;]*? for ({LENGTH})', report):
+        if rule.part == READY and length(one[1]) * 2 < longest:
+            yield f"'{one[0]}', and the wait was {longest / MS:.1f} ms"
+
+
 def false_statements(report, rule, stall, longest):
     yield from false_calls(report, rule)
     yield from false_state(report, rule)
     yield from false_waker(report, rule)
     yield from false_sum(report, int(stall["duration"]))
     yield from false_lengths(report, longest)
+    yield from false_hog(report, rule, longest)
 
 
 def right_length(stall, truth):

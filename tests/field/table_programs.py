@@ -38,6 +38,7 @@ def child_of(pid):
 class Program:
     """NAME, the COMMAND that it needs, the CAUSES that are its own, and the LOAD's arguments behind the port."""
     load = ("http",)
+    clients = 2
     needs_disk = False
     needs_peer = False
     own = {}
@@ -78,7 +79,7 @@ class Program:
         until(lambda: listens(self.port), 60, f"{self.name} on its port")
         self.pids = self.target_pids()
         self.ready()
-        if self.load:
+        for _ in self.load[:1] * self.clients:  # two clients: when it is stopped in the request of one, that of the other is unread
             self.run(PYTHON, HERE / "table_load.py", self.load[0], self.port, self.late, *self.load[1:])
 
     def target_pids(self):
@@ -121,7 +122,7 @@ def by_peer(path):
         before = len(lines_of(log))
         program.get(path.format(peer=program.peer))
         start, end = map(int, until(lambda: lines_of(log)[before:], what="the peer's log")[0].split()[:2])
-        return stalls.measured(start, end)
+        return stalls.measured(start, end)._replace(observed=True)
     return make
 
 
@@ -131,7 +132,7 @@ def by_late_peer(program):
     before = len(lines_of(log))
     program.backend.send_signal(10)
     start, end = map(int, until(lambda: lines_of(log)[before:], what="the peer's log")[0].split()[:2])
-    return stalls.measured(start, end)
+    return stalls.measured(start, end)._replace(observed=True)
 
 
 def file_lock(kind, path):
@@ -463,6 +464,7 @@ class WebServer:
 
 class Nginx(WebServer, Program):
     name, needs, load, needs_peer, version = "nginx", "nginx", ("http", "/peer"), True, ("-v",)
+    clients = 1
     own = {
         "compute": Cause((BUSY, WAIT), zeros),
         "peer": Cause(("offcpu>50ms,idle=yes", WAIT), by_late_peer),
@@ -505,6 +507,7 @@ end)
 
 class Haproxy(Program):
     name, needs, load, needs_peer, version = "haproxy", "haproxy", ("http", "/peer"), True, ("-v",)
+    clients = 1
     own = {
         "child": Cause((BUSY, WAIT), lambda program: asked(program.get, "/sleep")),
         "compute": Cause((BUSY, WAIT), lambda program: asked(program.get, "/compute")),

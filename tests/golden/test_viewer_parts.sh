@@ -146,8 +146,17 @@ cause 'traced, by whom' 2000000 60000000 "UPDATE mark SET detail = 'tracing stop
     'stopped: process 7 "gdb", which traces it, held the thread for 32\.0 ms of the 58\.0 ms'
 cause 'frozen' 2000000 60000000 "${file_lock//fcntl_setlk/__refrigerator}; UPDATE mark SET detail = 'disk sleep' WHERE time_ns = 19999000; UPDATE symbol SET name = 'unfreeze_cgroup' WHERE id = 21" \
     'frozen: the freezer held the thread for 32\.0 ms of the 58\.0 ms \(__refrigerator\); thread 101 "hog" thawed it$'
+child="${file_lock//fcntl/wait4}; UPDATE symbol SET name = 'do_notify_parent' WHERE id = 21; INSERT INTO symbol (id, module_id, name, address, size) VALUES (22, 2, 'do_exit', 22, 1)"
+cause 'a child' 2000000 60000000 "$child; INSERT INTO stack (id, depth, address, symbol_id) VALUES (10, 2, 22, 22)" \
+    'waited for a child: the thread waited 32\.0 ms of the 58\.0 ms in wait4 until process 101 "hog" ended, at store < main$'
+cause 'a child that was stopped' 2000000 60000000 "$child" 'not known'
 cause 'what was looked up in another wait' 2000000 60000000 "$file_lock; INSERT INTO stall_attr VALUES (1, 'noticed_after_ns', 10000000), (1, 'file', '/x'), (1, 'lock_holder', 'process 7')" \
     'lock contention: a lock of the file, asked for by fcntl; thread 101 "hog" let go of it$'
+# Where no switch was sampled: the stack of the record is that of the loop's end, and the system call that took most is known.
+nap="DELETE FROM mark; UPDATE offcpu SET call_id = NULL; UPDATE stall SET kind = 'busy', state = 'sleeping', waker = 'its own time-out', wake_ns = 52000100, user_stack_id = 9
+    WHERE id = 1; INSERT INTO stall_attr VALUES (1, 'longest_syscall', 'clock_nanosleep'), (1, 'syscall_ns', 32000000); $(at epoll_wait)"
+cause 'a nap that no switch tells of' 10000000 60000000 "$nap" 'own time-out: the program asked to sleep: 32\.0 ms of the 50\.0 ms in clock_nanosleep$'
+cause 'a nap beside a longer call' 2000000 78000000 "$nap" 'own time-out: the thread waited 32\.0 ms of the 76\.0 ms until a time-out that it had set itself ran out, and nothing came before$'
 peer="${file_lock//fcntl/recvfrom}; UPDATE stall SET waker = 'softirq NET_RX', waker_thread_id = NULL WHERE id = 1; UPDATE symbol SET name = 'sock_def_readable' WHERE id = 21;
     UPDATE symbol SET name = 'sk_wait_data' WHERE id = 30; INSERT INTO stall_attr VALUES (1, 'peer', '10.0.0.1:80'), (1, 'peer_process', 'process 7 \"db\"')"
 cause 'slow peer, in a function' 2000000 60000000 "$peer, (1, 'noticed_after_ns', 30000000)" 'slow peer: 10\.0\.0\.1:80, process 7 "db", answered after 32\.0 ms$'

@@ -28,7 +28,7 @@ class Server {
         synchronized (lock) {
             held.countDown();
             try {
-                Thread.sleep(305);
+                for (int i = 0; i < 30; i++) Thread.sleep(10);
             } catch (InterruptedException e) {
                 return;
             }

@@ -33,7 +33,9 @@ func doLock(string) {
 	go func() {
 		mutex.Lock()
 		held <- true
-		time.Sleep(300 * time.Millisecond)
+		for i := 0; i < 30; i++ {
+			time.Sleep(10 * time.Millisecond)
+		}
 		mutex.Unlock()
 	}()
 	<-held

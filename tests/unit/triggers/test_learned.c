@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -125,6 +126,62 @@ static void test_sleep_elsewhere_fires(void **state)
     assert_places(&w, work.pid);
     watch_stop(&w);
     workload_wait(&work);
+}
+
+/* ---- threads that live shortly ---- */
+
+static void *serve_one(void *work)
+{
+    if (work)
+        note_sleep(work);
+    return NULL;
+}
+
+static void *wait_and_serve(void *work)
+{
+    wait_for_work(1);
+    wait_for_work(1);
+    return serve_one(work);
+}
+
+/* A thread a connection. Where they usually wait, if they do, is learned of all of them. */
+static void serve_by(struct workload *w, void *(*serve)(void *))
+{
+    pthread_t thread;
+
+    wait_often(SELDOM);
+    for (int i = 0; i < OFTEN; i++)
+        if (pthread_create(&thread, NULL, serve, i == 5 || i > OFTEN - 3 ? w : NULL) ||
+            pthread_join(thread, NULL))
+            _exit(1);
+}
+
+static void serve_by_threads(struct workload *w)
+{
+    serve_by(w, serve_one);
+}
+
+static void serve_by_threads_that_wait(struct workload *w)
+{
+    serve_by(w, wait_and_serve);
+}
+
+static void test_sleep_in_a_short_thread_fires(void **state)
+{
+    workload_fn *const servers[] = {serve_by_threads, serve_by_threads_that_wait};
+
+    (void)state;
+    NEEDS_BPF();
+    for (size_t i = 0; i < 2; i++) {
+        struct workload work;
+        struct watch w;
+
+        told_run(&work, servers[i], &w, LEARNED, 3, 2);
+        assert_int_equal(told_fired(&w, 0, SYS_clock_nanosleep), 2);
+        assert_int_equal(told_fired(&w, 0, SYS_poll), 0);
+        watch_stop(&w);
+        workload_wait(&work);
+    }
 }
 
 static void test_list_stays_as_it_is(void **state)
@@ -257,10 +314,15 @@ static void test_names_of_places(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sleep_elsewhere_fires), cmocka_unit_test(test_list_stays_as_it_is),
-        cmocka_unit_test(test_two_usual_places),      cmocka_unit_test(test_path_tells_places_apart),
-        cmocka_unit_test(test_path_is_not_looked_at), cmocka_unit_test(test_busy_counts_sleep_elsewhere),
-        cmocka_unit_test(test_steady_stacks),         cmocka_unit_test(test_names_of_places),
+        cmocka_unit_test(test_sleep_elsewhere_fires),
+        cmocka_unit_test(test_sleep_in_a_short_thread_fires),
+        cmocka_unit_test(test_list_stays_as_it_is),
+        cmocka_unit_test(test_two_usual_places),
+        cmocka_unit_test(test_path_tells_places_apart),
+        cmocka_unit_test(test_path_is_not_looked_at),
+        cmocka_unit_test(test_busy_counts_sleep_elsewhere),
+        cmocka_unit_test(test_steady_stacks),
+        cmocka_unit_test(test_names_of_places),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -39,12 +40,17 @@ static __attribute__((noinline)) void compute(struct workload *w)
             workload_sleep_ms(1);
 }
 
-static void come_first(void)
+static void come_before(int priority)
 {
-    struct sched_param param = {.sched_priority = 2};
+    struct sched_param param = {.sched_priority = priority};
 
     if (sched_setscheduler(0, SCHED_FIFO, &param))
         _exit(1);
+}
+
+static void come_first(void)
+{
+    come_before(2);
 }
 
 /* Takes CPU 0 from it 20 times. */
@@ -226,6 +232,49 @@ static void test_starving(void **state)
     workload_wait(&taker);
 }
 
+/* Takes CPU 0 from the other two, once a millisecond. */
+static void interrupt(struct workload *w)
+{
+    come_before(3);
+    pin(0);
+    w->shared->note[1] = 1;
+    while (!w->shared->note[2])
+        workload_sleep_ms(1);
+}
+
+/* Who has the CPU in many turns has it for all of them. */
+static void test_many_turns(void **state)
+{
+    struct workload computer, taker, other;
+    const struct st_stall_record *r;
+    struct watch w;
+
+    (void)state;
+    NEEDS_BPF();
+    workload_fork(&computer, compute);
+    workload_fork(&taker, starve);
+    workload_fork(&other, interrupt);
+    watch_start(&w, "runq>60ms", &computer.pid, 1, NULL, NULL);
+    workload_go(&computer);
+    workload_go(&other);
+    while (!computer.shared->note[1] || !other.shared->note[1])
+        workload_sleep_ms(1);
+    workload_go(&taker);
+    for (int i = 0; i < 500 && !watch_count(&w, computer.pid, ST_STALL_COMPLETION, 0); i++)
+        watch_collect(&w, w.records.n + 1, 20);
+    computer.shared->note[2] = other.shared->note[2] = 1;
+    r = watch_first(&w, computer.pid, ST_STALL_COMPLETION, ST_STALL_FIRED);
+    if (atoi(spans_attribute(r, "turns")) > 20) { /* else the machine told of few of them */
+        assert_int_equal(r->next_tid, taker.pid);
+        assert_true(strtoull(spans_attribute(r, "held_ns"), NULL, 10) * 2 >
+                    (unsigned long long)r->measured_ns);
+    }
+    watch_stop(&w);
+    workload_wait(&computer);
+    workload_wait(&taker);
+    workload_wait(&other);
+}
+
 /* ---- woken on one CPU, for another ---- */
 
 static int ends[2];
@@ -322,6 +371,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_waits_are_the_schedulers),
         cmocka_unit_test(test_starving),
+        cmocka_unit_test(test_many_turns),
         cmocka_unit_test(test_woken_from_elsewhere),
     };
 
