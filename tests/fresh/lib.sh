@@ -70,6 +70,8 @@ inside() { # COMMAND...
         shift
         mount -t proc proc "$root/proc"
         mount --rbind /sys "$root/sys"
+        # As systemd does on a Debian that was booted.
+        mountpoint -q "$root/sys/kernel/tracing" || mount -t tracefs tracefs "$root/sys/kernel/tracing"
         mount --rbind /dev "$root/dev"
         exec env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb ${http_proxy:+"http_proxy=$http_proxy"} chroot "$root" "$@"' \
         inside "$root" "$@"
