@@ -8,7 +8,7 @@ build="gcc libc6-dev clang bpftool cmake ninja-build pkg-config libipt-dev libbp
 libncurses-dev libzstd-dev libiberty-dev uthash-dev libseccomp-dev libmicrohttpd-dev"
 demo="linux-perf procps util-linux"
 test="$demo g++ llvm libcmocka-dev libboost-context-dev ocaml-nox zstd libclang-rt-14-dev clang-format zsh fish libxml2-utils tmux sqlite3 python3 python3-protobuf git strace
-man-db jq curl time libdevel-nytprof-perl"
+man-db locales musl-tools jq curl time libdevel-nytprof-perl"
 more="iproute2 nginx-light haproxy golang-go iperf3 socat bpftrace chromium postgresql python3-pyside2.qtsql
 mmdebstrap redis-server memcached default-jdk-headless"
 field="mosquitto lighttpd beanstalkd mariadb-server"

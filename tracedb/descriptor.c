@@ -3,7 +3,13 @@
 #include "tracedb/descriptor.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { SQLITE_PATH_MAX = 512 }; /* MAX_PATHNAME of its unix VFS */
 
 static const char name[] = "/stalltrap.descriptor";
 
@@ -30,7 +36,7 @@ static int replace_open(void)
     return usual_open ? vfs->xSetSystemCall(vfs, "open", (sqlite3_syscall_ptr)open_given) : SQLITE_ERROR;
 }
 
-int tdb_open_descriptor(int fd, sqlite3 **db)
+static int open_by_name(int fd, sqlite3 **db, int flags)
 {
     int rc = sqlite3_initialize();
 
@@ -39,5 +45,63 @@ int tdb_open_descriptor(int fd, sqlite3 **db)
     if (rc)
         return rc;
     given = fd;
-    return sqlite3_open_v2(name, db, SQLITE_OPEN_READWRITE, "unix");
+    return sqlite3_open_v2(name, db, flags, "unix");
+}
+
+int tdb_open_descriptor(int fd, sqlite3 **db)
+{
+    return open_by_name(fd, db, SQLITE_OPEN_READWRITE);
+}
+
+/* SQLite looks at the path from the root, without links, and puts "-journal" behind it. */
+static bool too_long(const char *path)
+{
+    char whole[PATH_MAX];
+
+    return realpath(path, whole) && strlen(whole) > SQLITE_PATH_MAX - sizeof("-journal");
+}
+
+int tdb_open_path(const char *path, sqlite3 **db)
+{
+    int fd, rc;
+
+    if (!too_long(path))
+        return sqlite3_open_v2(path, db, SQLITE_OPEN_READONLY, NULL);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return SQLITE_CANTOPEN;
+    rc = open_by_name(fd, db, SQLITE_OPEN_READONLY);
+    given = -1;
+    close(fd);
+    return rc;
+}
+
+static int attach_name(sqlite3 *db, const char *path)
+{
+    sqlite3_stmt *stmt;
+    int rc = sqlite3_prepare_v2(db, "ATTACH ?1 AS b", -1, &stmt, NULL);
+
+    if (rc)
+        return rc;
+    sqlite3_bind_text(stmt, 1, path, -1, SQLITE_STATIC);
+    rc = sqlite3_step(stmt);
+    sqlite3_finalize(stmt);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+int tdb_attach(sqlite3 *db, const char *path)
+{
+    int fd, rc;
+
+    if (!too_long(path))
+        return attach_name(db, path);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    rc = fd < 0 ? SQLITE_CANTOPEN : replace_open();
+    given = fd;
+    if (!rc)
+        rc = attach_name(db, name);
+    given = -1;
+    if (fd >= 0)
+        close(fd);
+    return rc;
 }

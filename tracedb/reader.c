@@ -1,4 +1,5 @@
 /* Opens a trace database for reading, after checking that it is one. */
+#include "tracedb/descriptor.h"
 #include "tracedb/guard.h"
 #include "tracedb/tracedb.h"
 
@@ -145,7 +146,8 @@ int tdb_open(const char *path, sqlite3 **db, struct st_error *err)
         return rc;
     tdb_watch_memory();
     uri = unchanging(path);
-    rc = sqlite3_open_v2(uri ? uri : path, &opened, SQLITE_OPEN_READONLY | (uri ? SQLITE_OPEN_URI : 0), NULL);
+    rc = uri ? sqlite3_open_v2(uri, &opened, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL)
+             : tdb_open_path(path, &opened);
     sqlite3_free(uri);
     if (rc) {
         rc = st_fail(err, ST_EFAIL, "cannot open '%s': %s", path,

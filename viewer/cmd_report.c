@@ -4,6 +4,7 @@
 #include "base/opt.h"
 #include "base/progress.h"
 #include "base/vec.h"
+#include "tracedb/descriptor.h"
 #include "tracedb/tracedb.h"
 #include "viewer/commands.h"
 #include "viewer/format.h"
@@ -183,18 +184,13 @@ static int check_function(sqlite3 *db, const char *function, struct st_error *er
 static int attach(sqlite3 *db, const char *path, struct st_error *err)
 {
     sqlite3 *other;
-    sqlite3_stmt *stmt;
     int rc = tdb_open(path, &other, err);
 
     if (rc)
         return rc;
     sqlite3_close(other);
-    if (sqlite3_prepare_v2(db, "ATTACH ?1 AS b", -1, &stmt, NULL))
-        return st_fail(err, ST_EFAIL, "cannot open '%s' beside the trace: %s", path, sqlite3_errmsg(db));
-    sqlite3_bind_text(stmt, 1, path, -1, SQLITE_STATIC);
-    if (sqlite3_step(stmt) != SQLITE_DONE)
+    if (tdb_attach(db, path))
         rc = st_fail(err, ST_EFAIL, "cannot open '%s' beside the trace: %s", path, sqlite3_errmsg(db));
-    sqlite3_finalize(stmt);
     return rc;
 }
 

@@ -188,7 +188,7 @@ static bool set_locale(void)
 {
     bool utf8;
 
-    setlocale(LC_ALL, "");
+    setlocale(LC_CTYPE, "");
     utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
     if (!utf8)
         setlocale(LC_CTYPE, "C.UTF-8");

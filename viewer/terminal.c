@@ -308,7 +308,7 @@ int vw_terminal_run(struct vw_view *v, struct st_error *err)
     SCREEN *terminal;
     int rc;
 
-    setlocale(LC_ALL, "");
+    setlocale(LC_CTYPE, "");
     set_escdelay(25);
     terminal = newterm(NULL, stdout, stdin);
     if (!terminal)

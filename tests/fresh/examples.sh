@@ -73,6 +73,7 @@ one() { # EXAMPLE DOCUMENT
     done
     cp ../stepped.1.data stalltrap.1.data
     cp "$here/yields.o" .
+    cp yields.o 'my rules.o'
     case $command in *'--source step'*) exec 8>../stepping && flock 8 ;; esac # one tracer at a time
     run "$command" 8>&-
     if [ $status = 3 ] && [ -n "$may" ]; then
@@ -93,15 +94,18 @@ fi
 
 work=$(mktemp -d)
 cd "$work" || exit 1
-forwarder=
-trap 'kill -KILL $forwarder $for_snap 2>/dev/null; rm -rf "$work"' EXIT
-for_snap=
+forwarder= server= for_snap=
+trap 'kill -KILL $forwarder $server $for_snap 2>/dev/null; rm -rf "$work"' EXIT
 cc -g -O1 -fno-omit-frame-pointer -shared -fPIC "$here/libfoo.c" -o /usr/lib/libfoo.so &&
     cc -g -O1 -fno-omit-frame-pointer "$here/forwarder.c" -lfoo -o /usr/local/bin/forwarder || exit 1
 forwarder 2>/dev/null &
 forwarder=$!
+mkdir -p '/opt/my app'
+cp /usr/local/bin/forwarder '/opt/my app/server'
+'/opt/my app/server' 2>/dev/null &
+server=$!
 # Whatever else runs on the machine that this root is on.
-printf '#!/bin/sh\necho %s\n' $forwarder >/usr/local/bin/pidof
+printf '#!/bin/sh\ncase $1 in server) echo %s ;; *) echo %s ;; esac\n' $server $forwarder >/usr/local/bin/pidof
 chmod 755 /usr/local/bin/pidof
 
 # What the examples look at.

@@ -1,5 +1,9 @@
 /* The program that the documents' examples name: a loop that waits for work and has the functions they ask
  * for. */
+#define PROBE_PROVIDER "app"
+#define PROBE_NAME     "request_start"
+#include "probe_note.h"
+
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +40,7 @@ __attribute__((noinline)) void wait_for_answer(void)
 
 __attribute__((noinline)) void handle_request(void)
 {
+    probe(1);
     foo_lock(1, 3);
     pump();
     wait_for_answer();

@@ -15,20 +15,26 @@ die() {
 }
 [ "$(id -u)" = 0 ] || skip "a fresh machine is made by root"
 
-# The packages of the Makefile's build group, the recipe's only input besides this file and base.sh.
-build_group() { "$SOURCE/tools/deps.sh" --list build; }
+# The packages of each kind of base, the only input of its recipe besides base.sh.
+packages_build() { echo make; "$SOURCE/tools/deps.sh" --list build; } # the Makefile's build group
+packages_plain() { :; }                                            # nothing
+packages_package() { # what debian/ asks for to build the package and to try it, and what looks at the result
+    sed -n '/^Build-Depends:/,/^$/{s/^ \([a-z0-9+.-]*\).*/\1/p}' "$SOURCE/debian/control" | sed 's/^debhelper-compat$/debhelper/'
+    sed -n 's/^Depends: @, //p' "$SOURCE/debian/tests/control" | tr -d ,
+    echo build-essential lintian autopkgtest bash-completion zsh fish
+}
 
-base_tarball() { # SUITE
+base_tarball() { # SUITE GROUP
     local key
-    key=$({ build_group; cat "$SOURCE/tests/fresh/base.sh"; } | sha256sum | cut -c1-12)
-    echo "$cache/$1-$key.tar.zst"
+    key=$({ "packages_$2"; cat "$SOURCE/tests/fresh/base.sh"; } | sha256sum | cut -c1-12)
+    echo "$cache/$1-$2-$key.tar.zst"
 }
 
 # Unpacks the base of a suite into the new folder $root, which goes at the end with what still runs in it.
-fresh_root() { # SUITE NAME
-    local tarball
-    tarball=$(base_tarball "$1")
-    [ -e "$tarball" ] || die "there is no $tarball; tests/fresh/base.sh $1 makes it"
+fresh_root() { # SUITE NAME [GROUP]
+    local tarball group=${3:-build}
+    tarball=$(base_tarball "$1" "$group")
+    [ -e "$tarball" ] || die "there is no $tarball; tests/fresh/base.sh $1 $group makes it"
     mkdir -p "$BUILD/fresh"
     root=$(realpath "$BUILD/fresh")/$2
     remove_root
@@ -70,6 +76,8 @@ inside() { # COMMAND...
         shift
         mount -t proc proc "$root/proc"
         mount --rbind /sys "$root/sys"
+        # As systemd does on a Debian that was booted.
+        mountpoint -q "$root/sys/kernel/tracing" || mount -t tracefs tracefs "$root/sys/kernel/tracing"
         mount --rbind /dev "$root/dev"
         exec env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb ${http_proxy:+"http_proxy=$http_proxy"} chroot "$root" "$@"' \
         inside "$root" "$@"

@@ -7,7 +7,7 @@ fresh_root "$suite" "$suite"
 
 put_source /root/stalltrap
 mkdir -p "$root/root/fresh"
-cp "$SOURCE"/tests/fresh/{installed.sh,examples.sh,examples.table,forwarder.c,libfoo.c} "$root/root/fresh"
+cp "$SOURCE"/tests/fresh/{installed.sh,examples.sh,examples.table,forwarder.c,libfoo.c} "$SOURCE/tests/workloads/probe_note.h" "$root/root/fresh"
 # No package is installed on the way: apt would find none.
 rm -rf "$root/etc/apt/sources.list" "$root/etc/apt/sources.list.d"
 inside sh -ec 'cd /root/stalltrap && make JOBS=2 && make install DESTDIR=/stage' >"$BUILD/fresh/$suite.make" 2>&1 ||

@@ -1,6 +1,12 @@
-/* A probe that is built into a program: st_test:beat, with two arguments, `which` and 7. */
+/* A probe that is built into a program: st_test:beat, or PROBE_PROVIDER:PROBE_NAME, with two arguments,
+ * `which` and 7. */
 #ifndef WORKLOADS_PROBE_NOTE_H
 #define WORKLOADS_PROBE_NOTE_H
+
+#ifndef PROBE_PROVIDER
+#define PROBE_PROVIDER "st_test"
+#define PROBE_NAME     "beat"
+#endif
 
 /* A probe as systemtap's sys/sdt.h makes them: a note (owner "stapsdt", type 3) with the place of a nop, the
  * base, no semaphore, provider, name, and where the arguments are. */
@@ -15,8 +21,8 @@ static __attribute__((noinline)) void probe(long which)
                      "993: .8byte 990b\n"
                      ".8byte _.stapsdt.base\n"
                      ".8byte 0\n"
-                     ".asciz \"st_test\"\n"
-                     ".asciz \"beat\"\n"
+                     ".asciz \"" PROBE_PROVIDER "\"\n"
+                     ".asciz \"" PROBE_NAME "\"\n"
                      ".asciz \"-8@%%rdi -4@$7\"\n"
                      "994: .balign 4\n"
                      ".popsection\n"
