@@ -30,7 +30,7 @@ static __noinline bool waits_elsewhere(struct thread *t, struct pt_regs *regs, s
     if (!span.idle.learned)
         return false;
     wait_key_of(&key, &span.idle, task, regs, nr, is_compat_call(regs));
-    return !wait_is_usual(&key, task);
+    return !wait_is_usual(&key, task, wait_object(regs, nr, is_compat_call(regs)));
 }
 
 static __noinline void idle_is_over(struct thread *t, struct pt_regs *regs)

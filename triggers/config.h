@@ -108,6 +108,7 @@ enum wait_of {
     WAIT_OF_PROCESS,
     WAIT_OF_THREAD,
     WAIT_OF_YOUNG, /* of the threads of a process that were born while it was watched, in their first waits */
+    WAIT_OF_OBJECT, /* of a thread, on an object that is not its usual one, which is in the place of `ip` */
 };
 
 #define WAIT_COMPAT 0x80000000u
@@ -126,6 +127,10 @@ struct wait_place {
     char comm[16];
 
     st_u32 unused;
+
+    st_u64 object; /* of all waits of a thread: the one that most of them were on, if there is such a one, */
+
+    st_u64 votes; /* and by how many these are more than the others (the majority vote of Boyer and Moore) */
 };
 
 /* A thread's place is usual when it, or its process, waits there in one of WAIT_SHARE waits. Before a thread

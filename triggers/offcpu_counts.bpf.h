@@ -49,15 +49,17 @@ static __always_inline void wait_key_kept(struct wait_key *key, struct thread *t
 /* A program's thread begins to wait in an idle system call. Whether it is stalled all the same. */
 static __noinline bool waits_elsewhere(struct thread *t, struct task_struct *task)
 {
+    struct pt_regs *regs = user_registers(task);
+    bool compat = t->flags & ST_STALL_COMPAT;
     struct wait_key key;
 
-    wait_key_of(&key, &offcpu.idle, task, user_registers(task), t->syscall, t->flags & ST_STALL_COMPAT);
+    wait_key_of(&key, &offcpu.idle, task, regs, t->syscall, compat);
     t->idle_since = switch_clock(task);
     t->idle_ip = key.ip;
     t->idle_depth = key.depth;
     if (!offcpu.idle.learned)
         return false;
-    if (wait_is_usual(&key, task))
+    if (wait_is_usual(&key, task, wait_object(regs, t->syscall, compat)))
         return false;
     t->flags &= ~ST_STALL_IDLE;
     return true;

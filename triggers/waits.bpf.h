@@ -1,11 +1,16 @@
 /* Where threads wait for work. What is idle is a place, not a system call: a server's loop comes back to the
  * same one again and again, and who sleeps elsewhere is stalled. The place is the system call, its return
  * address and the depth of the stack there. The depth stands for the call path: most code is built without
- * frame pointers, and walking it by them would give what happens to lie there. */
+ * frame pointers, and walking it by them would give what happens to lie there.
+ *
+ * In code whose depth tells nothing (a JIT's) the path into a wait is often one for all. There, what a thread
+ * waits on tells more: a worker of the JVM waits for work on one word of memory, sleeps on another, and waits
+ * for a lock on a third. */
 #ifndef ST_TRIGGERS_WAITS_BPF_H
 #define ST_TRIGGERS_WAITS_BPF_H
 
 #include "triggers/config.h"
+#include "triggers/idle.bpf.h"
 #include "triggers/kernel.h"
 
 struct {
@@ -78,20 +83,60 @@ static __noinline bool is_usual_for_young(const struct wait_key *key)
     return all <= WAIT_FIRST || here * WAIT_SHARE >= all;
 }
 
-/* A wait of `task` begins there. Whether it is for work. */
-static __noinline bool wait_is_usual(const struct wait_key *key, struct task_struct *task)
+enum { NR_EPOLL_WAIT = 232, NR_EPOLL_PWAIT = 281, NR_EPOLL_PWAIT2 = 441 };
+
+/* What is waited on: the word of a futex, or the descriptor of an epoll instance; 0: in a call of another
+ * kind. The two words of a condition variable are one (glibc waits on them in turn). */
+static __always_inline st_u64 wait_object(const struct pt_regs *regs, st_s32 nr, bool compat)
+{
+    if (compat)
+        return 0;
+    if (nr == NR_FUTEX)
+        return regs->di & ~7ull;
+    if (nr == NR_EPOLL_WAIT || nr == NR_EPOLL_PWAIT || nr == NR_EPOLL_PWAIT2)
+        return (st_u32)regs->di + 1;
+    return 0;
+}
+
+/* Whether most of a thread's waits are on one object, and this one is on another that it seldom waits on.
+ * `all` is of all its waits, so many. Where each wait has an object of its own, as in Python, none has most.
+ */
+static __noinline bool is_other_object(const struct wait_key *key, struct wait_place *all, st_u64 object)
+{
+    struct wait_key other = {.id = key->id, .of = WAIT_OF_OBJECT, .ip = object, .syscall = key->syscall};
+    st_u64 n = all->count;
+
+    if (all->object == object) {
+        all->votes++;
+        return false;
+    }
+    if (!all->votes) {
+        all->object = object;
+        all->votes = 1;
+        return false;
+    }
+    all->votes--;
+    return n > WAIT_FIRST && object && all->object && all->votes * 2 >= n &&
+           count_wait(&other) * WAIT_SHARE < n;
+}
+
+/* A wait of `task` begins there, on `object`. Whether it is for work. */
+static __noinline bool wait_is_usual(const struct wait_key *key, struct task_struct *task, st_u64 object)
 {
     st_u64 here = count_wait(key), all = count_all(key->id, WAIT_OF_PROCESS), own, own_all;
-    struct wait_key thread = *key;
+    struct wait_key thread = *key, of_thread = {.of = WAIT_OF_THREAD};
     struct wait_place *p;
+    bool other;
 
     thread.of = WAIT_OF_THREAD;
-    thread.id = task->pid;
+    thread.id = of_thread.id = task->pid;
     own = count_wait(&thread);
     own_all = count_all(thread.id, WAIT_OF_THREAD);
-    if (own_all <= WAIT_FIRST && (!is_young(task) || is_usual_for_young(key)))
+    p = bpf_map_lookup_elem(&waits, &of_thread);
+    other = p && is_other_object(&thread, p, object);
+    if (!other && own_all <= WAIT_FIRST && (!is_young(task) || is_usual_for_young(key)))
         return true;
-    if ((own_all > WAIT_FIRST && own * WAIT_SHARE >= own_all) || here * WAIT_SHARE >= all)
+    if (!other && ((own_all > WAIT_FIRST && own * WAIT_SHARE >= own_all) || here * WAIT_SHARE >= all))
         return true;
     p = bpf_map_lookup_elem(&waits, key);
     if (p)

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
@@ -266,6 +267,80 @@ static void test_path_is_not_looked_at(void **state)
     workload_wait(&work);
 }
 
+/* ---- what is waited on, where the path tells nothing ---- */
+
+static uint32_t words[64][16]; /* each in a line of its own */
+
+/* At one place for all words, as in a runtime. The time-out is a time, not a duration. */
+static __attribute__((noinline)) void wait_on(size_t word, int ms)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += ms * 1000000l;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    syscall(SYS_futex, words[word], FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, 0, &until, NULL,
+            FUTEX_BITSET_MATCH_ANY);
+}
+
+static IN_ITS_CALLER void note_wait_on(struct workload *w, size_t word)
+{
+    uint64_t start = workload_now();
+
+    wait_on(word, 45);
+    workload_end(w, start);
+}
+
+static void wait_on_another_word(struct workload *w)
+{
+    for (int i = 0; i < OFTEN; i++)
+        wait_on(0, 1);
+    note_wait_on(w, 0);
+    note_wait_on(w, 1);
+}
+
+static void wait_on_many_words(struct workload *w)
+{
+    for (size_t i = 0; i < OFTEN; i++)
+        wait_on(i % 63, 1);
+    note_wait_on(w, 63);
+}
+
+/* Every tenth wait is on the second word: often enough to be for work. */
+static void wait_on_two_words(struct workload *w)
+{
+    for (size_t i = 0; i < 2 * OFTEN; i++)
+        wait_on(i % 10 == 0, 1);
+    note_wait_on(w, 1);
+}
+
+static void test_object_tells_waits_apart(void **state)
+{
+    static const struct {
+        workload_fn *run;
+
+        int waits, fire;
+    } cases[] = {{wait_on_another_word, 2, 1}, {wait_on_many_words, 1, 0}, {wait_on_two_words, 1, 0}};
+    struct trg_config config = {.calls_alone = true};
+
+    (void)state;
+    NEEDS_BPF();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct workload work;
+        struct watch w;
+
+        workload_fork(&work, cases[i].run);
+        watch_start(&w, LEARNED, &work.pid, 1, NULL, &config);
+        workload_go(&work);
+        told_collect(&w, &work, cases[i].waits, cases[i].fire);
+        if (told_fired(&w, work.pid, SYS_futex) != (size_t)cases[i].fire)
+            fail_msg("case %zu: %zu fired", i, told_fired(&w, work.pid, SYS_futex));
+        watch_stop(&w);
+        workload_wait(&work);
+    }
+}
+
 /* ---- busy ---- */
 
 /* The third is in a loop that is not come back to. */
@@ -320,6 +395,7 @@ int main(void)
         cmocka_unit_test(test_two_usual_places),
         cmocka_unit_test(test_path_tells_places_apart),
         cmocka_unit_test(test_path_is_not_looked_at),
+        cmocka_unit_test(test_object_tells_waits_apart),
         cmocka_unit_test(test_busy_counts_sleep_elsewhere),
         cmocka_unit_test(test_steady_stacks),
         cmocka_unit_test(test_names_of_places),
