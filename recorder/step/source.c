@@ -57,10 +57,10 @@ static int probe_process(pid_t pid, struct st_error *err)
     char path[64];
     int fd;
 
-    /* Opening it asks for the same right as ptrace does (mm/access: PTRACE_MODE_ATTACH), and touches nothing.
-     */
+    /* Opening it asks for the same right as ptrace does (mm/access: PTRACE_MODE_ATTACH), and for that of the
+     * file's owner, and touches nothing. */
     snprintf(path, sizeof(path), "/proc/%d/mem", pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd >= 0) {
         close(fd);
         return 0;
@@ -70,7 +70,8 @@ static int probe_process(pid_t pid, struct st_error *err)
     st_fail(err, ST_ECANNOT, "no permission to trace process %d", pid);
     return st_hint(
         err,
-        "run as root or with CAP_SYS_PTRACE; for your own processes kernel.yama.ptrace_scope may forbid it");
+        "run as root or with CAP_SYS_PTRACE, and CAP_DAC_OVERRIDE for a process of another user; for your "
+        "own processes kernel.yama.ptrace_scope may forbid it");
 }
 
 static int step_probe(const struct rec_source_config *config, struct st_error *err)

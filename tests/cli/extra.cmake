@@ -13,5 +13,20 @@ foreach(kind all offcpu syscall func call busy runq socket socket.queue quiet so
   st_cli_test(kinds.${kind} kinds.sh ${kind})
 endforeach()
 
+# The cells of matrix.table.
+set(ST_MATRIX_SOURCES sample step intel-pt watch)
+st_cli_test(matrix.all matrix.sh all)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/cli/matrix.table)
+file(STRINGS ${CMAKE_CURRENT_SOURCE_DIR}/cli/matrix.table rows REGEX "^[a-z]")
+foreach(row ${rows})
+  string(REGEX REPLACE " +" ";" cells "${row}")
+  list(POP_FRONT cells what)
+  foreach(source cell IN ZIP_LISTS ST_MATRIX_SOURCES cells)
+    if(cell STREQUAL "run")
+      st_cli_test(matrix.${source}.${what} matrix.sh ${source} ${what})
+    endif()
+  endforeach()
+endforeach()
+
 # Damaged and hostile databases are read by the sanitized build too, which runs the tests of the labels unit and golden.
 set_property(TEST cli_query APPEND PROPERTY LABELS golden)

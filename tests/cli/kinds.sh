@@ -2,7 +2,7 @@
 # A kind of trigger on the running kernel: a stall ten times its threshold fires, and is told with its thread, its system call and its
 # duration. The workload notes each of its stalls from outside, so what is told must lie within what it noted, on any machine and beside
 # any work; a run that tells of no whole stall of it says nothing, and there is another.
-# usage: kinds.sh NAME | kinds.sh all (whether each kind of trigger has a row)
+# usage: kinds.sh NAME [SOURCE] | kinds.sh all (whether each kind of trigger has a row) | kinds.sh rows
 set -u
 . "$SOURCE/tests/cli/lib.sh"
 # There are no spaces in a trigger, and there may be in the path of a clone.
@@ -36,6 +36,11 @@ without() {
     echo "bpftrace takes as long to start as it likes: cli_arm_bpftrace"
 }
 
+if [ "$1" = rows ]; then # for matrix.sh
+    workload=WORKLOAD
+    rows
+    exit 0
+fi
 if [ "$1" = all ]; then
     "$STALLTRAP" watch -p $$ --on nonsense 2>err
     sed -n 's/.*(there is: \(.*\)).*/\1/p' err | tr -d ' ' | tr , '\n' | sort >kinds
@@ -47,6 +52,7 @@ if [ "$1" = all ]; then
 fi
 
 [ "$(id -u)" = 0 ] || { echo "skipped: BPF programs need root"; exit 77; }
+source=${2:-sample}
 read -r _ mode trigger condition < <(rows | grep "^$1 ") || fail "no row '$1'"
 start "$workload" "$mode" >noted
 target=$pid
@@ -59,7 +65,7 @@ fi
 for try in 1 2 3 4 5 6; do
     rm -rf x.*
     # A stall that goes on when the trigger is armed counts from then on.
-    start_arm --source sample -p "$target" --on "$trigger" --warm-up 500ms -o x
+    start_arm --source "$source" -p "$target" --on "$trigger" --warm-up 500ms -o x
     end_of "$arm" 600 "arm --on $trigger"
     [ $status = 0 ] || fail "arm --on $trigger ends with $status" arm.out arm.err
     grep -q '^trap 1: ' arm.out || fail "$trigger: no line about the trap" arm.out

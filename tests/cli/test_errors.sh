@@ -98,6 +98,15 @@ if [ "$(id -u)" = 0 ]; then
     "${unprivileged[@]}" ../stalltrap-copy arm --source step -p "$target" >../out 2>../err
     is "exit status" 3 $?
     has "message" "no permission to record process $target" ../err
+    # Root with the capabilities to trace, but not to open what belongs to another user.
+    setpriv --reuid 65534 --regid 65534 --clear-groups sleep 1000 &
+    theirs=$!
+    started+=("$theirs")
+    wait_for "the process of another user" grep -q '^Uid:[[:space:]]*65534' "/proc/$theirs/status"
+    setpriv --bounding-set=-all,+sys_ptrace,+perfmon,+dac_read_search --inh-caps=-all "$STALLTRAP" arm --source step -p "$theirs" -o ../x >../out 2>../err
+    is "exit status" 3 $?
+    has "message" "no permission to trace process $theirs" ../err
+    has "what to do" "CAP_DAC_OVERRIDE for a process of another user" ../err
     is "files" "" "$(ls -A .)"
 
     run "a folder of another user, without privilege"

@@ -32,6 +32,26 @@ action() { # WHAT PATTERN KEY...
     failed=$((failed + 1))
 }
 
+# The same, until the screen shows the pattern no more; it does before.
+gone() { # WHAT PATTERN KEY...
+    local what=$1 pattern=$2 i
+    shift 2
+    pane capture-pane -p -t 0 >screen
+    grep -q -- "$pattern" screen || { echo "FAILED: $what: '$pattern' is not there before"; failed=$((failed + 1)); }
+    pane send-keys -t 0 "$@"
+    for ((i = 0; i < 6000; i++)); do
+        pane capture-pane -p -t 0 >screen
+        if ! grep -q -- "$pattern" screen; then
+            passed=$((passed + 1))
+            return
+        fi
+        sleep 0.02
+    done
+    echo "FAILED: $what: '$pattern' stays in:"
+    cat screen
+    failed=$((failed + 1))
+}
+
 pane -f /dev/null new-session -d -x 100 -y 30 sh
 pane resize-window -t 0 -x 100 -y 30
 action "the program starts at the stall" 'selection 450 us' -l "TERM=tmux-256color '$STALLTRAP' view known.db
@@ -71,17 +91,17 @@ action "i: details" 'called by *work < main' i
 action "i: fewer" 'leaf  (app)' i
 action "S: the stalls" 'stalls: 2 rows' S
 action "j, Enter: to the second" 'selection 700 us\|selection' Down Enter
-action "q: the list closes" '? help' q
+gone "q: the list closes" 'stalls: 2 rows' q
 action "F: functions" 'functions by own time' F
-action "q: closes" '? help' q
+gone "q: closes" 'functions by own time' q
 action "c: the calls of the function" 'calls of this function' c
-action "q: closes" '? help' q
+gone "q: closes" 'calls of this function' q
 action "x: what is missing" 'gaps: 2 rows' x
-action "q: closes" '? help' q
+gone "q: closes" 'gaps: 2 rows' q
 action "H: the hits" 'search hits' H
-action "q: closes" '? help' q
+gone "q: closes" 'search hits' q
 action "e: marks of the trace" 'marks in the trace' e
-action "q: closes" '? help' q
+gone "q: closes" 'marks in the trace' q
 action "]: to the next gap" '? help\|no later gap' ]
 action "0" 'view 12.0 ms' 0
 action "Tab: the next thread" '> helper 101' Tab
@@ -91,14 +111,14 @@ action "Space: the thread collapses" '+ helper 101' Space
 action "Space: opens" '> helper 101' Space
 action "C: all others collapse" '+ main 100' C
 action "C: open" '- main 100' C
-action "K: without the kernel" '? help' K
-action "K: with it" '? help' K
+gone "K: without the kernel" '\[\[*s' K
+action "K: with it" '\[\[*s' K
 action "Tab: the next thread" '> main 100' Tab
 action "S-Tab: back" '> helper 101' BTab
 action "t: to the stall" 'selection 450 us' t
 action ";: a question in SQL" '1 rows\|1 row' -l ";SELECT count(*) AS n FROM calls
 "
-action "q: closes" '? help' q
+gone "q: closes" '1 rows\|1 row' q
 action ":zoom-out by its name" 'view [0-9.]* ms' -l ":zoom-out
 "
 action ":a word that is none" 'did you mean' -l ":zom-out
@@ -106,14 +126,15 @@ action ":a word that is none" 'did you mean' -l ":zom-out
 action ":save-display" 'saved' -l ":save-display saved.txt
 "
 action "?: help" 'Keys (each also' '?'
-action "any key: back" '? help' x
+gone "any key: back" 'Keys (each also' x
 action "0 again" 'view 12.0 ms' 0
 action "a click selects" 'selection' -l $'\033[M >\047'
 action "the wheel zooms" 'view 6.00 ms' -l $'\033[M`>\047'
 action "and back" 'view 12.0 ms' -l $'\033[Ma>\047'
 action "C-l: drawn anew" 'view 12.0 ms' C-l
-action "G: to the end" '? help' G
-action "g: to the start" '? help' g
+action "w: closer" 'view 6.00 ms' w
+action "G: to the end" '│11ms\|│10ms' G
+gone "g: to the start" '│11ms\|│10ms' g
 action "q: the shell is there" '^[#$]$\|^[#$] *$' q
 action "and takes commands" '^\([#$] \)\?still 3 here' -l "echo still \$((1 + 2)) here
 "
