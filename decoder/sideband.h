@@ -28,6 +28,13 @@ struct dec_slice {
 };
 
 /* A process from its birth to its end. A pid that is used again is another process. */
+/* The kind of program that a process executes. */
+struct dec_abi {
+    uint64_t since;
+
+    bool narrow; /* of 32 bits */
+};
+
 struct dec_process {
     size_t index; /* in dec_sideband.processes */
 
@@ -38,6 +45,8 @@ struct dec_process {
     struct dec_space *space;
 
     bool borrowed; /* the space is */
+
+    ST_VEC(struct dec_abi) abis; /* by time; none: not known */
 };
 
 struct dec_thread {
@@ -299,6 +308,9 @@ const char *dec_sideband_meta(const struct dec_sideband *sb, const char *key);
 
 /* The same as a number; `otherwise` where there is none. */
 int64_t dec_sideband_meta_number(const struct dec_sideband *sb, const char *key, int64_t otherwise);
+
+/* Whether the program that a process executes at `time` is one of 32 bits: by where its vdso is. */
+bool dec_process_is_narrow(const struct dec_process *process, uint64_t time);
 
 /* The name that a thread had at a time. */
 const char *dec_thread_name(const struct dec_thread *thread, uint64_t time);
