@@ -155,17 +155,19 @@ struct dec_kernel_name {
     const char *name; /* "name" or "name [module]"; in the file's memory */
 };
 
-/* A string "key=value" that the recorder wrote (struct st_meta_record). */
 /* Nothing was recorded from `done` to `resumed` (and in rings that were stopped earlier, from `stopped`; 0:
  * not known). */
 struct dec_pause {
     uint64_t stopped, done, resumed;
 };
 
+/* A string "key=value" that the recorder wrote (struct st_meta_record). */
 struct dec_meta {
     const char *text; /* in the file's memory */
 
     const char *value; /* behind the '=' */
+
+    size_t order; /* in the file */
 };
 
 /* A sample with a call chain. */
@@ -234,7 +236,7 @@ struct dec_sideband {
 
     ST_VEC(struct dec_kernel_name) kernel_names; /* sorted by address */
 
-    ST_VEC(struct dec_meta) meta;
+    ST_VEC(struct dec_meta) meta, meta_by_key; /* the latter by key, then order */
 
     ST_VEC(struct dec_pause) pauses; /* for earlier snapshots, in the order of time */
 
