@@ -27,11 +27,13 @@ int fast_graph_new(struct fast_graph *graph, size_t bytes, struct st_error *err)
     graph->about = fast_reserve(FAST_NODES * sizeof(*graph->about), graph->large);
     graph->near = fast_reserve(FAST_NODES * sizeof(*graph->near), graph->large);
     graph->worlds = fast_reserve(FAST_WORLDS * sizeof(*graph->worlds), false);
+    graph->world_slots = fast_reserve(FAST_WORLD_SLOTS * sizeof(*graph->world_slots), false);
     graph->n = 1;
     graph->nslots = graph->large ? FIRST_SLOTS_LARGE : FIRST_SLOTS;
     graph->slots = fast_reserve(graph->nslots * sizeof(*graph->slots), graph->large);
     pthread_mutex_init(&graph->lock, NULL);
-    if (graph->about && graph->near && graph->worlds && graph->slots && code_new(&graph->code, err) == 0)
+    if (graph->about && graph->near && graph->worlds && graph->world_slots && graph->slots &&
+        code_new(&graph->code, err) == 0)
         return 0;
     fast_graph_free(graph);
     return st_nomem(err, "the graph of code");
@@ -45,6 +47,8 @@ void fast_graph_free(struct fast_graph *graph)
         munmap(graph->near, FAST_NODES * sizeof(*graph->near));
     if (graph->worlds)
         munmap(graph->worlds, FAST_WORLDS * sizeof(*graph->worlds));
+    if (graph->world_slots)
+        munmap(graph->world_slots, FAST_WORLD_SLOTS * sizeof(*graph->world_slots));
     if (graph->slots)
         munmap(graph->slots, graph->nslots * sizeof(*graph->slots));
     code_free(graph->code);
@@ -52,21 +56,33 @@ void fast_graph_free(struct fast_graph *graph)
     memset(graph, 0, sizeof(*graph));
 }
 
+static bool is_world(const struct fast_world *a, const struct fast_world *b)
+{
+    return a->space == b->space && a->until == b->until && a->mode == b->mode;
+}
+
+/* Where a world is, or would be. */
+static uint32_t *world_slot(const struct fast_graph *graph, const struct fast_world *world)
+{
+    uint64_t h = ((uintptr_t)world->space >> 4) * 0x9e3779b97f4a7c15u ^ (world->until * 4 + world->mode);
+    h *= 0xff51afd7ed558ccdu;
+    size_t i = (size_t)(h ^ h >> 32) & (FAST_WORLD_SLOTS - 1);
+    while (graph->world_slots[i] && !is_world(&graph->worlds[graph->world_slots[i] - 1], world))
+        i = (i + 1) & (FAST_WORLD_SLOTS - 1);
+    return &graph->world_slots[i];
+}
+
 int fast_graph_world(struct fast_graph *graph, const struct dec_space *space, uint64_t time,
                      enum code_mode mode)
 {
     struct fast_world world = {.space = space, .until = dec_space_stable(space, time), .mode = mode};
-    int found = -1;
     pthread_mutex_lock(&graph->lock);
-    for (uint32_t i = graph->nworlds; i > 0 && found < 0; i--) {
-        const struct fast_world *other = &graph->worlds[i - 1];
-        if (other->space == space && other->until == world.until && other->mode == mode)
-            found = (int)(i - 1);
+    uint32_t *slot = world_slot(graph, &world);
+    if (!*slot && graph->nworlds < FAST_WORLDS) {
+        graph->worlds[graph->nworlds] = world;
+        *slot = ++graph->nworlds;
     }
-    if (found < 0 && graph->nworlds < FAST_WORLDS) {
-        found = (int)graph->nworlds++;
-        graph->worlds[found] = world;
-    }
+    int found = (int)*slot - 1;
     pthread_mutex_unlock(&graph->lock);
     return found;
 }
@@ -98,7 +114,8 @@ uint64_t fast_target(const struct fast_graph *graph, const struct fast_about *ab
 
 static size_t hash(uint32_t world, uint64_t ip)
 {
-    uint64_t h = (ip ^ (uint64_t)world << 48) * 0x9e3779b97f4a7c15u;
+    /* Worlds have the same addresses: each must change the low bits. */
+    uint64_t h = (ip ^ world * 0xff51afd7ed558ccdu) * 0x9e3779b97f4a7c15u;
     return (size_t)(h ^ h >> 29);
 }
 

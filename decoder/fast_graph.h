@@ -31,6 +31,7 @@ enum {
     FAST_STUB = 1 << 27, /* an address that the walk keeps in a slot of its own */
     FAST_NODES = 1 << 24,
     FAST_WORLDS = 1 << 20,
+    FAST_WORLD_SLOTS = 2 * FAST_WORLDS, /* never more than half full */
 };
 
 static const fast_edge FAST_NO_EDGE = UINT32_MAX;
@@ -108,6 +109,9 @@ struct fast_graph {
     struct fast_world *worlds; /* reserved for FAST_WORLDS */
 
     uint32_t nworlds;
+
+    uint32_t
+        *world_slots; /* hash of what a world is; its index and 1; 0: free. Reserved for FAST_WORLD_SLOTS */
 
     struct code *code;
 

@@ -151,22 +151,100 @@ int model_gaps_of_cpus(struct dec_model *m)
     return rc;
 }
 
-/* The ring that recorded a thread's first branch was overwritten before it: a thread's own, or that of a CPU
- * it ran on. */
-static const struct model_ring *overwritten_ring(const struct dec_model *m, const struct model_thread *t)
-{
-    for (size_t i = 0; i < m->sb->rings.n; i++) {
-        const struct dec_ring *ring = &m->sb->rings.at[i];
+/* What is known of a ring, by the thread or the CPU that it is of. */
+struct about_ring {
+    int32_t of;
 
-        if (!m->rings[i].overwritten || m->rings[i].first == UINT64_MAX)
-            continue;
-        if (ring->cpu < 0 && ring->tid == t->thread->tid)
-            return &m->rings[i];
-        for (size_t j = 0; ring->cpu >= 0 && j < t->thread->slices.n; j++)
-            if (t->thread->slices.at[j].cpu == ring->cpu && t->thread->slices.at[j].start < m->rings[i].first)
-                return &m->rings[i];
+    size_t order;
+
+    uint64_t time;
+};
+
+typedef ST_VEC(struct about_ring) ring_list;
+
+static int by_owner(const void *a, const void *b)
+{
+    const struct about_ring *x = a, *y = b;
+
+    if (x->of != y->of)
+        return x->of < y->of ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static int add_ring(ring_list *list, int32_t of, uint64_t time)
+{
+    return st_vec_push(list, (struct about_ring){of, list->n, time});
+}
+
+static void sort_rings(ring_list *list)
+{
+    if (list->n)
+        qsort(list->at, list->n, sizeof(list->at[0]), by_owner);
+}
+
+/* The first ring of a thread or CPU; the others follow it. list->n: it has none. */
+static size_t find_ring(const ring_list *list, int32_t of)
+{
+    size_t low = 0, high = list->n;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+
+        if (list->at[mid].of < of)
+            low = mid + 1;
+        else
+            high = mid;
     }
-    return NULL;
+    return low < list->n && list->at[low].of == of ? low : list->n;
+}
+
+/* Rings that were overwritten, with the time of their first branch. */
+struct overwritten {
+    ring_list of_cpus, of_threads;
+};
+
+static int find_overwritten(const struct dec_model *m, struct overwritten *o)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < m->sb->rings.n && !rc; i++) {
+        const struct dec_ring *ring = &m->sb->rings.at[i];
+        bool of_cpu = ring->cpu >= 0;
+
+        if (m->rings[i].overwritten && m->rings[i].first != UINT64_MAX)
+            rc = add_ring(of_cpu ? &o->of_cpus : &o->of_threads, of_cpu ? ring->cpu : ring->tid,
+                          m->rings[i].first);
+    }
+    sort_rings(&o->of_cpus);
+    sort_rings(&o->of_threads);
+    return rc;
+}
+
+static void free_overwritten(struct overwritten *o)
+{
+    st_vec_free(&o->of_cpus);
+    st_vec_free(&o->of_threads);
+}
+
+/* The time from which on a thread's CPUs are recorded, if it ran there before: 0: it did not. */
+static uint64_t overwritten_until(const struct overwritten *o, const struct dec_thread *t)
+{
+    const ring_list *list = &o->of_cpus;
+    uint64_t until = 0;
+
+    for (size_t i = 0; list->n && i < t->slices.n; i++)
+        for (size_t k = find_ring(list, t->slices.at[i].cpu);
+             k < list->n && list->at[k].of == t->slices.at[i].cpu; k++)
+            if (t->slices.at[i].start < list->at[k].time && list->at[k].time > until)
+                until = list->at[k].time;
+    return until;
+}
+
+/* Whether the ring that recorded a thread's first branch was overwritten before it: its own, or that of a CPU
+ * it ran on. */
+static bool is_overwritten(const struct overwritten *o, const struct dec_thread *t)
+{
+    return find_ring(&o->of_threads, t->tid) < o->of_threads.n || overwritten_until(o, t);
 }
 
 /* The command that was recorded: its recording begins with its exec, and what its thread did before was ours.
@@ -192,21 +270,21 @@ static bool ran_before(const struct model_thread *t, uint64_t time)
 }
 
 /* From the thread's birth, or the beginning of all times (0), to what is recorded of it. */
-static int before_first(struct dec_model *m, const struct model_thread *t)
+static int before_first(struct dec_model *m, const struct overwritten *o, const struct model_thread *t)
 {
-    const struct model_ring *ring = overwritten_ring(m, t);
+    bool lost = is_overwritten(o, t->thread);
     const struct dec_thread *thread = t->thread;
     uint64_t begun = thread->traced && thread->traced_since ? thread->traced_since : t->first;
     struct dec_gap_row row = {.thread = t->thread, .cpu = -1, .ring = DEC_NO_RING, .start = thread->start};
 
-    if (t->first == UINT64_MAX || (!ring && !ran_before(t, begun)))
+    if (t->first == UINT64_MAX || (!lost && !ran_before(t, begun)))
         return 0;
-    row.reason = dec_gap_name(ring ? DEC_GAP_OVERWRITTEN : DEC_GAP_NOT_ATTACHED);
-    row.end = ring ? t->first : begun;
+    row.reason = dec_gap_name(lost ? DEC_GAP_OVERWRITTEN : DEC_GAP_NOT_ATTACHED);
+    row.end = lost ? t->first : begun;
     if (row.end <= row.start)
         return 0;
     return dec_gap_add(&m->gaps, &row,
-                       ring ? "older trace was overwritten in the ring"
+                       lost ? "older trace was overwritten in the ring"
                             : "the thread ran before its recording began");
 }
 
@@ -247,20 +325,29 @@ static int lost_records(struct dec_model *m)
     return 0;
 }
 
-/* Since when the thread has a ring. UINT64_MAX: never. */
-static uint64_t ring_since(const struct dec_sideband *sb, const struct dec_thread *t)
+/* The rings in the recorder's list: one without a byte is nowhere else. */
+static int find_listed(const struct dec_sideband *sb, ring_list *list)
 {
     uint64_t since;
     int of;
 
-    if (t->traced)
-        return t->traced_since;
-    /* One without a byte is in the recorder's list only. */
     for (size_t i = 0; i < sb->meta.n; i++)
         if (!strncmp(sb->meta.at[i].text, "ring.", 5) &&
-            sscanf(sb->meta.at[i].value, "tid=%d cpu=%*d since=%" SCNu64, &of, &since) == 2 && of == t->tid)
-            return since;
-    return UINT64_MAX;
+            sscanf(sb->meta.at[i].value, "tid=%d cpu=%*d since=%" SCNu64, &of, &since) == 2 &&
+            add_ring(list, of, since))
+            return -1;
+    sort_rings(list);
+    return 0;
+}
+
+/* Since when the thread has a ring. UINT64_MAX: never. */
+static uint64_t ring_since(const ring_list *listed, const struct dec_thread *t)
+{
+    size_t i = find_ring(listed, t->tid);
+
+    if (t->traced)
+        return t->traced_since;
+    return i < listed->n ? listed->at[i].time : UINT64_MAX;
 }
 
 /* Whether a branch of the thread was found: then its trace itself tells what is missing. */
@@ -269,25 +356,12 @@ static bool has_trace(const struct dec_model *m, const struct dec_thread *t)
     return t->index < m->nthreads && m->threads[t->index] && m->threads[t->index]->first != UINT64_MAX;
 }
 
-/* The time from which on a thread's CPUs are recorded, if it ran there before: 0: it did not. */
-static uint64_t overwritten_until(const struct dec_model *m, const struct dec_thread *t)
-{
-    uint64_t until = 0;
-
-    for (size_t i = 0; i < m->sb->rings.n; i++)
-        for (size_t j = 0; m->rings[i].overwritten && m->rings[i].first != UINT64_MAX && j < t->slices.n; j++)
-            if (t->slices.at[j].cpu == m->sb->rings.at[i].cpu && t->slices.at[j].start < m->rings[i].first &&
-                m->rings[i].first > until)
-                until = m->rings[i].first;
-    return until;
-}
-
 /* In rings of CPUs, a thread of which nothing is left: others have overwritten it. */
-static int all_overwritten(struct dec_model *m)
+static int all_overwritten(struct dec_model *m, const struct overwritten *o)
 {
     for (size_t i = 0; i < m->sb->threads.n; i++) {
         struct dec_thread *t = m->sb->threads.at[i];
-        uint64_t until = overwritten_until(m, t);
+        uint64_t until = overwritten_until(o, t);
         struct dec_gap_row row = {.thread = t,
                                   .cpu = -1,
                                   .ring = DEC_NO_RING,
@@ -305,16 +379,13 @@ static int all_overwritten(struct dec_model *m)
 
 /* Where every ring is a thread's, a thread that ran before it had one and has no trace was never recorded: it
  * was born and gone (or all but gone) before the recorder came to it, or the limits allowed no ring. */
-static int never_recorded(struct dec_model *m)
+static int without_ring(struct dec_model *m, const ring_list *listed)
 {
     const struct dec_sideband *sb = m->sb;
 
-    for (size_t i = 0; i < sb->rings.n; i++)
-        if (sb->rings.at[i].cpu >= 0)
-            return all_overwritten(m);
     for (size_t i = 0; sb->rings.n && i < sb->threads.n; i++) {
         struct dec_thread *t = sb->threads.at[i];
-        uint64_t since = ring_since(sb, t), end = t->end < sb->last ? t->end : sb->last;
+        uint64_t since = ring_since(listed, t), end = t->end < sb->last ? t->end : sb->last;
         struct dec_gap_row row = {.thread = t,
                                   .cpu = -1,
                                   .ring = DEC_NO_RING,
@@ -328,6 +399,19 @@ static int never_recorded(struct dec_model *m)
             return -1;
     }
     return 0;
+}
+
+static int never_recorded(struct dec_model *m, const struct overwritten *o)
+{
+    ring_list listed = {0};
+    int rc;
+
+    for (size_t i = 0; i < m->sb->rings.n; i++)
+        if (m->sb->rings.at[i].cpu >= 0)
+            return all_overwritten(m, o);
+    rc = find_listed(m->sb, &listed) || without_ring(m, &listed);
+    st_vec_free(&listed);
+    return rc ? -1 : 0;
 }
 
 bool model_next_cpu(const char **list, int32_t *cpu)
@@ -377,13 +461,20 @@ static int unseen_cpus(struct dec_model *m)
     return 0;
 }
 
+static int gaps_of_traced(struct dec_model *m)
+{
+    struct overwritten o = {0};
+    int rc = find_overwritten(m, &o) || (m->sb->snapshot && never_recorded(m, &o)) ? -1 : 0;
+
+    for (size_t i = 0; i < m->nthreads && !rc; i++)
+        if (m->threads[i] && !m->threads[i]->sampled)
+            rc = before_first(m, &o, m->threads[i]);
+    free_overwritten(&o);
+    return rc;
+}
+
 int model_gaps_of_threads(struct dec_model *m)
 {
     drop_firsts(m);
-    if (m->sb->snapshot && never_recorded(m))
-        return -1;
-    for (size_t i = 0; i < m->nthreads; i++)
-        if (m->threads[i] && !m->threads[i]->sampled && before_first(m, m->threads[i]))
-            return -1;
-    return model_gaps_of_samples(m) || unseen_cpus(m) ? -1 : lost_records(m);
+    return gaps_of_traced(m) || model_gaps_of_samples(m) || unseen_cpus(m) ? -1 : lost_records(m);
 }

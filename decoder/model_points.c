@@ -294,6 +294,13 @@ static int mark_waking(struct points *p, const struct dec_point *at, const struc
     return keep(p, at, t, "woken", by);
 }
 
+/* The kernel tells the number only: programs of 32 bits have others. */
+static const char *syscall_name(const struct dec_thread *t, uint64_t time, int64_t number, char *buf,
+                                size_t size)
+{
+    return st_syscall_name((int32_t)number, dec_process_is_narrow(t->process, time), buf, size);
+}
+
 static int mark_entry(struct points *p, const struct dec_point *at, const struct pd_sample *s)
 {
     const struct dec_thread *t = dec_sideband_thread(p->m->sb, at->tid, at->cpu, at->time);
@@ -306,8 +313,7 @@ static int mark_entry(struct points *p, const struct dec_point *at, const struct
     memcpy(&raw, s->raw, sizeof(raw));
     snprintf(detail, sizeof(detail),
              "%s(%#" PRIx64 ", %#" PRIx64 ", %#" PRIx64 ", %#" PRIx64 ", %#" PRIx64 ", %#" PRIx64 ")",
-             st_syscall_name((int32_t)raw.number, false, name, sizeof(name)), a[0], a[1], a[2], a[3], a[4],
-             a[5]);
+             syscall_name(t, at->time, raw.number, name, sizeof(name)), a[0], a[1], a[2], a[3], a[4], a[5]);
     return keep(p, at, t, "syscall", detail);
 }
 
@@ -321,7 +327,7 @@ static int mark_exit(struct points *p, const struct dec_point *at, const struct 
         return 0;
     memcpy(&raw, s->raw, sizeof(raw));
     snprintf(detail, sizeof(detail), "%s = %" PRId64,
-             st_syscall_name((int32_t)raw.number, false, name, sizeof(name)), raw.result);
+             syscall_name(t, at->time, raw.number, name, sizeof(name)), raw.result);
     return keep(p, at, t, "sysret", detail);
 }
 

@@ -93,12 +93,40 @@ static int find_rest(const struct dec_pt_config *config, const struct dec_piece 
     return rc;
 }
 
-static const struct dec_ring *ring_of(const struct dec_model *m, unsigned idx)
+typedef ST_VEC(const struct dec_ring *) ring_list; /* by idx, then as in the file */
+
+static int by_idx(const void *a, const void *b)
 {
-    for (size_t i = 0; i < m->sb->rings.n; i++)
-        if (m->sb->rings.at[i].idx == idx && m->sb->rings.at[i].pieces.n)
-            return &m->sb->rings.at[i];
-    return NULL;
+    const struct dec_ring *const *x = a, *const *y = b;
+
+    if ((*x)->idx != (*y)->idx)
+        return (*x)->idx < (*y)->idx ? -1 : 1;
+    return *x < *y ? -1 : *x > *y;
+}
+
+static int sort_rings(const struct dec_sideband *sb, ring_list *list)
+{
+    for (size_t i = 0; i < sb->rings.n; i++)
+        if (sb->rings.at[i].pieces.n && st_vec_push(list, &sb->rings.at[i]))
+            return -1;
+    if (list->n)
+        qsort(list->at, list->n, sizeof(list->at[0]), by_idx);
+    return 0;
+}
+
+static const struct dec_ring *ring_of(const ring_list *list, unsigned idx)
+{
+    size_t low = 0, high = list->n;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+
+        if (list->at[mid]->idx < idx)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < list->n && list->at[low]->idx == idx ? list->at[low] : NULL;
 }
 
 static uint64_t number_in(const char *text, const char *key)
@@ -116,11 +144,10 @@ static void put_number(FILE *out, const char *key, bool known, int64_t value)
         fprintf(out, ",\"%s\":null", key);
 }
 
-/* "tid=T cpu=C ... in_kernel=K stopped=TIME" of ring `idx` -> {"tid":...}. */
-static int put_ring(struct dec_model *m, FILE *out, unsigned idx, const char *text, uint64_t held,
-                    struct st_error *err)
+/* "tid=T cpu=C ... in_kernel=K stopped=TIME" of a ring (NULL: it has no byte) -> {"tid":...}. */
+static int put_ring(struct dec_model *m, FILE *out, const struct dec_ring *ring, const char *text,
+                    uint64_t held, struct st_error *err)
 {
-    const struct dec_ring *ring = ring_of(m, idx);
     bool in_kernel = number_in(text, " in_kernel=");
     uint64_t stopped = number_in(text, " stopped=");
     struct rest rest = {.known = true};
@@ -148,17 +175,21 @@ int model_write_stops(struct dec_model *m, struct tdb_writer *w, uint64_t held, 
     char *json = NULL;
     size_t size;
     FILE *out = open_memstream(&json, &size);
+    ring_list rings = {0};
     unsigned idx;
     int rc = 0;
 
     if (!out)
         return st_nomem(err, "the rings' stops");
+    if (sort_rings(m->sb, &rings))
+        rc = st_nomem(err, "the rings' stops");
     fputc('[', out);
     for (size_t i = 0; i < m->sb->meta.n && !rc; i++)
         if (sscanf(m->sb->meta.at[i].text, "ring.%u=", &idx) == 1 &&
             strstr(m->sb->meta.at[i].value, " stopped="))
-            rc = put_ring(m, out, idx, m->sb->meta.at[i].value, held, err);
+            rc = put_ring(m, out, ring_of(&rings, idx), m->sb->meta.at[i].value, held, err);
     fputc(']', out);
+    st_vec_free(&rings);
     if (fclose(out) && !rc)
         rc = st_nomem(err, "the rings' stops");
     if (!rc && size > 2)

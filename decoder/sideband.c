@@ -109,6 +109,7 @@ int dec_sideband_read(struct pd_reader *reader, struct dec_images *images, struc
     st_vec_free(&c.build_ids);
     st_vec_free(&c.timed);
     st_vec_free(&c.vdsos);
+    sb_forget_rings(&c);
     if (rc) {
         dec_sideband_free(c.sb);
         return rc;
@@ -177,6 +178,7 @@ void dec_sideband_free(struct dec_sideband *sb)
     st_vec_free(&sb->stalls);
     st_vec_free(&sb->kernel_names);
     st_vec_free(&sb->meta);
+    st_vec_free(&sb->meta_by_key);
     st_vec_free(&sb->pauses);
     dec_space_free(sb->kernel);
     free(sb);

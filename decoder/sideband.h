@@ -28,6 +28,13 @@ struct dec_slice {
 };
 
 /* A process from its birth to its end. A pid that is used again is another process. */
+/* The kind of program that a process executes. */
+struct dec_abi {
+    uint64_t since;
+
+    bool narrow; /* of 32 bits */
+};
+
 struct dec_process {
     size_t index; /* in dec_sideband.processes */
 
@@ -38,6 +45,8 @@ struct dec_process {
     struct dec_space *space;
 
     bool borrowed; /* the space is */
+
+    ST_VEC(struct dec_abi) abis; /* by time; none: not known */
 };
 
 struct dec_thread {
@@ -146,17 +155,19 @@ struct dec_kernel_name {
     const char *name; /* "name" or "name [module]"; in the file's memory */
 };
 
-/* A string "key=value" that the recorder wrote (struct st_meta_record). */
 /* Nothing was recorded from `done` to `resumed` (and in rings that were stopped earlier, from `stopped`; 0:
  * not known). */
 struct dec_pause {
     uint64_t stopped, done, resumed;
 };
 
+/* A string "key=value" that the recorder wrote (struct st_meta_record). */
 struct dec_meta {
     const char *text; /* in the file's memory */
 
     const char *value; /* behind the '=' */
+
+    size_t order; /* in the file */
 };
 
 /* A sample with a call chain. */
@@ -225,7 +236,7 @@ struct dec_sideband {
 
     ST_VEC(struct dec_kernel_name) kernel_names; /* sorted by address */
 
-    ST_VEC(struct dec_meta) meta;
+    ST_VEC(struct dec_meta) meta, meta_by_key; /* the latter by key, then order */
 
     ST_VEC(struct dec_pause) pauses; /* for earlier snapshots, in the order of time */
 
@@ -299,6 +310,9 @@ const char *dec_sideband_meta(const struct dec_sideband *sb, const char *key);
 
 /* The same as a number; `otherwise` where there is none. */
 int64_t dec_sideband_meta_number(const struct dec_sideband *sb, const char *key, int64_t otherwise);
+
+/* Whether the program that a process executes at `time` is one of 32 bits: by where its vdso is. */
+bool dec_process_is_narrow(const struct dec_process *process, uint64_t time);
 
 /* The name that a thread had at a time. */
 const char *dec_thread_name(const struct dec_thread *thread, uint64_t time);

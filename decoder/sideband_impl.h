@@ -40,6 +40,8 @@ struct sb_context {
 
     ST_VEC(struct sb_vdso) vdsos;
 
+    struct sb_ring_key *ring_keys; /* inside sideband_rings.c */
+
     uint64_t reference; /* the latest of PD_RECORD_AUXTRACE */
 
     bool has_kcore, kernel_named;
@@ -83,6 +85,9 @@ int sb_add_measured_waits(struct sb_context *c, bool *changed);
 
 /* ---- sideband_rings.c: 0, or a negative st_code ---- */
 int sb_auxtrace(struct sb_context *c, const struct pd_record *record, struct st_error *err);
+
+/* No more of them will come. */
+void sb_forget_rings(struct sb_context *c);
 
 /* Splits pieces where the kernel lost bytes. 0 or -1. */
 int sb_split_pieces(struct sb_context *c);

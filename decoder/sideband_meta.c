@@ -27,7 +27,7 @@ static int take_strings(struct sb_context *c, const struct pd_record *r, const s
     for (size_t at = 0; at < n; at += strlen(text + at) + 1) {
         const char *equals = strchr(text + at, '=');
 
-        if (equals && st_vec_push(&c->sb->meta, (struct dec_meta){text + at, equals + 1}))
+        if (equals && st_vec_push(&c->sb->meta, (struct dec_meta){text + at, equals + 1, c->sb->meta.n}))
             return st_nomem(err, "the snapshot's description");
     }
     return 0;
@@ -104,19 +104,47 @@ struct dec_image *sb_find_vdso(const struct sb_context *c, int32_t pid, uint64_t
     return NULL;
 }
 
-static const char *value_of(const struct dec_meta *meta, const char *key)
+static int compare_key(const struct dec_meta *meta, const char *key, size_t n)
 {
-    size_t n = strlen(key);
+    size_t own = (size_t)(meta->value - meta->text) - 1;
+    int order = memcmp(meta->text, key, own < n ? own : n);
 
-    return (size_t)(meta->value - meta->text) == n + 1 && !strncmp(meta->text, key, n) ? meta->value : NULL;
+    return order ? order : (own > n) - (own < n);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct dec_meta *x = a, *y = b;
+    int order = compare_key(x, y->text, (size_t)(y->value - y->text) - 1);
+
+    return order ? order : x->order < y->order ? -1 : x->order > y->order;
+}
+
+static int sort_meta(struct dec_sideband *sb)
+{
+    for (size_t i = 0; i < sb->meta.n; i++)
+        if (st_vec_push(&sb->meta_by_key, sb->meta.at[i]))
+            return -1;
+    if (sb->meta_by_key.n)
+        qsort(sb->meta_by_key.at, sb->meta_by_key.n, sizeof(sb->meta_by_key.at[0]), by_key);
+    return 0;
 }
 
 const char *dec_sideband_meta(const struct dec_sideband *sb, const char *key)
 {
-    for (size_t i = 0; i < sb->meta.n; i++)
-        if (value_of(&sb->meta.at[i], key))
-            return sb->meta.at[i].value;
-    return NULL;
+    size_t n = strlen(key), low = 0, high = sb->meta_by_key.n;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+
+        if (compare_key(&sb->meta_by_key.at[mid], key, n) < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < sb->meta_by_key.n && !compare_key(&sb->meta_by_key.at[low], key, n)
+               ? sb->meta_by_key.at[low].value
+               : NULL;
 }
 
 int64_t dec_sideband_meta_number(const struct dec_sideband *sb, const char *key, int64_t otherwise)
@@ -206,9 +234,12 @@ static int take_unnamed(struct dec_sideband *sb)
 int sb_apply_meta(struct sb_context *c)
 {
     struct dec_sideband *sb = c->sb;
-    int64_t done = dec_sideband_meta_number(sb, "freeze_done", 0);
+    int64_t done;
     char key[32];
 
+    if (sort_meta(sb))
+        return -1;
+    done = dec_sideband_meta_number(sb, "freeze_done", 0);
     for (size_t i = 0; i < sb->rings.n; i++) {
         struct dec_ring *ring = &sb->rings.at[i];
         const char *text;

@@ -136,6 +136,8 @@ static int map(struct sb_context *c, const struct pd_record *r, uint64_t time, s
     if (!kernel && !process)
         return st_nomem(err, "a process");
     if (process && !strcmp(id->path, "[vdso]")) {
+        if (st_vec_push(&process->abis, (struct dec_abi){time, sb_is_narrow(m->address)}))
+            return st_nomem(err, "a process");
         image = sb_find_vdso(c, (int32_t)m->pid, m->address);
         if (image)
             return dec_space_map(process->space, time, m->address, m->length, m->pgoff, image, err);
@@ -232,7 +234,8 @@ static int new_process(struct sb_context *c, const struct task_record *m, uint64
     const struct dec_process *parent = sb_find_process(c->sb, (int32_t)m->ppid);
     struct dec_process *process = sb_new_process(c, (int32_t)m->pid, (int32_t)m->ppid, time);
 
-    if (!process)
+    if (!process ||
+        (parent && parent->abis.n && st_vec_push(&process->abis, parent->abis.at[parent->abis.n - 1])))
         return st_nomem(err, "a process");
     return parent ? dec_space_fork(process->space, parent->space, time, err) : 0;
 }

@@ -2,20 +2,69 @@
 #include "decoder/sideband_impl.h"
 
 #include <stdlib.h>
+/* A failed insertion leaves the entry without a table. */
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
 
-static struct dec_ring *find_ring(struct dec_sideband *sb, const struct pd_auxtrace *head)
+/* Which of the rings has a number, thread and CPU. */
+struct sb_ring_key {
+    struct {
+        uint32_t idx;
+
+        int32_t tid, cpu;
+    } key;
+
+    size_t index;
+
+    UT_hash_handle hh;
+};
+
+/* Takes the ring in as its key's. NULL: no memory. */
+static struct sb_ring_key *enter_ring(struct sb_context *c, const struct dec_ring *ring)
+{
+    struct sb_ring_key *entry = calloc(1, sizeof(*entry));
+
+    if (!entry)
+        return NULL;
+    entry->key.idx = ring->idx;
+    entry->key.tid = ring->tid;
+    entry->key.cpu = ring->cpu;
+    entry->index = c->sb->rings.n;
+    if (!st_vec_push(&c->sb->rings, *ring)) {
+        HASH_ADD(hh, c->ring_keys, key, sizeof(entry->key), entry);
+        if (entry->hh.tbl)
+            return entry;
+    }
+    free(entry);
+    return NULL;
+}
+
+static struct dec_ring *find_ring(struct sb_context *c, const struct pd_auxtrace *head)
 {
     /* perf names a thread in the rings of CPUs too: the first that it recorded. */
     struct dec_ring ring = {.idx = head->idx, .tid = (int32_t)head->tid, .cpu = (int32_t)head->cpu};
+    struct sb_ring_key *entry, probe = {.index = 0};
 
     if (ring.cpu >= 0)
         ring.tid = -1;
+    probe.key.idx = ring.idx;
+    probe.key.tid = ring.tid;
+    probe.key.cpu = ring.cpu;
+    HASH_FIND(hh, c->ring_keys, &probe.key, sizeof(probe.key), entry);
+    if (!entry)
+        entry = enter_ring(c, &ring);
+    return entry ? &c->sb->rings.at[entry->index] : NULL;
+}
 
-    for (size_t i = 0; i < sb->rings.n; i++)
-        if (sb->rings.at[i].idx == ring.idx && sb->rings.at[i].tid == ring.tid &&
-            sb->rings.at[i].cpu == ring.cpu)
-            return &sb->rings.at[i];
-    return st_vec_push(&sb->rings, ring) ? NULL : &sb->rings.at[sb->rings.n - 1];
+void sb_forget_rings(struct sb_context *c)
+{
+    struct sb_ring_key *entry, *next;
+
+    HASH_ITER(hh, c->ring_keys, entry, next)
+    {
+        HASH_DEL(c->ring_keys, entry);
+        free(entry);
+    }
 }
 
 /* perf fills what it read of a ring up to 8 bytes (auxtrace_mmap__read() in tools/perf/util/auxtrace.c), and
@@ -39,7 +88,7 @@ int sb_auxtrace(struct sb_context *c, const struct pd_record *record, struct st_
 
     if (!record->aux || !head->size)
         return 0;
-    ring = find_ring(c->sb, head);
+    ring = find_ring(c, head);
     if (ring)
         cut_filling(ring, head->offset);
     if (!ring || st_vec_push(&ring->pieces, (struct dec_piece){record->aux, head->size, head->offset, false}))

@@ -215,6 +215,15 @@ const char *dec_thread_name(const struct dec_thread *thread, uint64_t time)
     return thread->names.at[i].name;
 }
 
+bool dec_process_is_narrow(const struct dec_process *process, uint64_t time)
+{
+    size_t i = process->abis.n;
+
+    while (i > 1 && process->abis.at[i - 1].since > time)
+        i--;
+    return i && process->abis.at[i - 1].narrow;
+}
+
 static void free_thread(struct dec_thread *thread)
 {
     st_vec_free(&thread->names);
@@ -244,6 +253,7 @@ void sb_free_threads(struct dec_sideband *sb)
     for (size_t i = 0; i < sb->processes.n; i++) {
         if (!sb->processes.at[i]->borrowed)
             dec_space_free(sb->processes.at[i]->space);
+        st_vec_free(&sb->processes.at[i]->abis);
         free(sb->processes.at[i]);
     }
     st_vec_free(&sb->threads);

@@ -28,6 +28,13 @@ struct patches {
     atomic_bool sorted;
 };
 
+/* When mappings end: worked out when it is first asked for. */
+struct ends {
+    ST_VEC(uint64_t) times; /* ascending */
+
+    atomic_bool known;
+};
+
 struct dec_space {
     const struct dec_space *kernel;
 
@@ -38,6 +45,8 @@ struct dec_space {
     size_t nreach;
 
     struct patches patches;
+
+    struct ends ends;
 };
 
 int dec_space_new(const struct dec_space *kernel, struct dec_space **space, struct st_error *err)
@@ -58,6 +67,7 @@ void dec_space_free(struct dec_space *space)
     free(space->reach);
     st_vec_free(&space->patches.by_address);
     st_vec_free(&space->patches.times);
+    st_vec_free(&space->ends.times);
     free(space);
 }
 
@@ -139,6 +149,7 @@ static void keep_part(struct dec_space *space, const struct dec_mapping *old, ui
  * inserted behind the mapping they come from, so walking down the array does not meet them. */
 static void cut(struct dec_space *space, uint64_t time, uint64_t start, uint64_t end)
 {
+    atomic_store(&space->ends.known, false);
     for (size_t i = above(space, end - 1); i > 0 && space->reach[i - 1] > start; i--) {
         struct dec_mapping *mapping = &space->maps.at[i - 1];
         if (mapping->until != UINT64_MAX || mapping->end <= start)
@@ -211,10 +222,11 @@ static int by_time(const void *x, const void *y)
     return (*a > *b) - (*a < *b);
 }
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* what is worked out when it is first asked for */
+
 /* The patches, sorted. Several threads may look at once. */
 static const struct patches *sorted(const struct dec_space *space)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     struct patches *p = (struct patches *)(uintptr_t)&space->patches;
 
     if (!p->by_address.n || atomic_load_explicit(&p->sorted, memory_order_acquire))
@@ -293,25 +305,59 @@ static void patch_bytes(const struct dec_space *space, const struct dec_mapping 
     }
 }
 
-/* The next time that code changes; UINT64_MAX: never. */
-static uint64_t next_patch(const struct dec_space *space, uint64_t time)
+static uint64_t first_after(const uint64_t *times, size_t n, uint64_t time)
 {
-    const struct patches *p = sorted(space);
-    size_t low = 0, high = p->times.n;
+    size_t low = 0, high = n;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
-        if (p->times.at[middle] <= time)
+        if (times[middle] <= time)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < p->times.n ? p->times.at[low] : UINT64_MAX;
+    return low < n ? times[low] : UINT64_MAX;
+}
+
+static bool ended(const struct dec_mapping *mapping)
+{
+    return mapping->until != UINT64_MAX && mapping->since < mapping->until;
+}
+
+static int find_ends(const struct dec_space *space, struct ends *ends)
+{
+    ends->times.n = 0;
+    for (size_t i = 0; i < space->maps.n; i++)
+        if (ended(&space->maps.at[i]) && st_vec_push(&ends->times, space->maps.at[i].until))
+            return -1;
+    if (ends->times.n)
+        qsort(ends->times.at, ends->times.n, sizeof(ends->times.at[0]), by_time);
+    atomic_store_explicit(&ends->known, true, memory_order_release);
+    return 0;
+}
+
+static uint64_t next_end(const struct dec_space *space, uint64_t time)
+{
+    struct ends *ends = (struct ends *)(uintptr_t)&space->ends;
+    uint64_t next = UINT64_MAX;
+
+    if (!atomic_load_explicit(&ends->known, memory_order_acquire)) {
+        pthread_mutex_lock(&lock);
+        int rc = atomic_load(&ends->known) ? 0 : find_ends(space, ends);
+        pthread_mutex_unlock(&lock);
+        for (size_t i = 0; rc && i < space->maps.n; i++) /* no memory to remember it */
+            if (ended(&space->maps.at[i]) && space->maps.at[i].until > time && space->maps.at[i].until < next)
+                next = space->maps.at[i].until;
+        if (rc)
+            return next;
+    }
+    return first_after(ends->times.at, ends->times.n, time);
 }
 
 void dec_space_exec(struct dec_space *space, uint64_t time)
 {
+    atomic_store(&space->ends.known, false);
     for (size_t i = 0; i < space->maps.n; i++) {
         struct dec_mapping *mapping = &space->maps.at[i];
         if (mapping->until == UINT64_MAX)
@@ -359,13 +405,10 @@ const struct dec_space *dec_space_side(const struct dec_space *space, uint64_t a
 
 uint64_t dec_space_stable(const struct dec_space *space, uint64_t time)
 {
-    uint64_t until = next_patch(space, time);
-    for (size_t i = 0; i < space->maps.n; i++) {
-        const struct dec_mapping *mapping = &space->maps.at[i];
-        if (mapping->until > time && mapping->until < until && mapping->since < mapping->until)
-            until = mapping->until;
-    }
-    return until;
+    const struct patches *p = sorted(space);
+    uint64_t patch = first_after(p->times.at, p->times.n, time), end = next_end(space, time);
+
+    return patch < end ? patch : end;
 }
 
 void dec_space_symbol(const struct dec_space *space, uint64_t time, uint64_t address, struct dec_place *place)

@@ -25,7 +25,16 @@ static struct {
     uint64_t id;
 } identity;
 
-enum { DUMMY_ID = 7, STALL_ID = 8, META_ID = 9, CLOCK_ID = 10, SWITCHES_ID = 11, LBR_ID = 12 };
+enum {
+    DUMMY_ID = 7,
+    STALL_ID = 8,
+    META_ID = 9,
+    CLOCK_ID = 10,
+    SWITCHES_ID = 11,
+    LBR_ID = 12,
+    ENTRY_ID = 13,
+    EXIT_ID = 14
+};
 
 static void check(int rc, const struct st_error *err)
 {
@@ -48,8 +57,8 @@ void recording_begin(void)
                                     .sample_id_all = 1};
     struct perf_event_attr stall = dummy;
     struct perf_event_attr meta = dummy;
-    struct perf_event_attr clock = dummy, switches, lbr;
-    uint64_t ids[] = {DUMMY_ID, STALL_ID, META_ID, CLOCK_ID, SWITCHES_ID, LBR_ID};
+    struct perf_event_attr clock = dummy, switches, lbr, calls = dummy;
+    uint64_t ids[] = {DUMMY_ID, STALL_ID, META_ID, CLOCK_ID, SWITCHES_ID, LBR_ID, ENTRY_ID, EXIT_ID};
     struct st_error err = {0};
 
     stall.config = PERF_COUNT_SW_BPF_OUTPUT;
@@ -76,6 +85,10 @@ void recording_begin(void)
     check(pd_writer_add_event(writer, &clock, &ids[3], 1, "cpu-clock", &err), &err);
     check(pd_writer_add_event(writer, &switches, &ids[4], 1, "context-switches", &err), &err);
     check(pd_writer_add_event(writer, &lbr, &ids[5], 1, "cycles", &err), &err);
+    calls.type = PERF_TYPE_TRACEPOINT;
+    calls.sample_type |= PERF_SAMPLE_RAW;
+    check(pd_writer_add_event(writer, &calls, &ids[6], 1, "raw_syscalls:sys_enter", &err), &err);
+    check(pd_writer_add_event(writer, &calls, &ids[7], 1, "raw_syscalls:sys_exit", &err), &err);
     memset(&identity, 0, sizeof(identity));
     identity.id = DUMMY_ID;
 }
@@ -284,6 +297,16 @@ static void sample(size_t event, const void *raw, size_t size)
     struct st_error err = {0};
 
     check(pd_writer_sample(writer, event, &s, &err), &err);
+}
+
+void recording_syscall(int64_t number, int64_t result)
+{
+    const uint64_t entry[8] = {0, (uint64_t)number, 1, 2, 3},
+                   exit[3] = {0, (uint64_t)number, (uint64_t)result};
+
+    sample(6, entry, sizeof(entry));
+    identity.time++;
+    sample(7, exit, sizeof(exit));
 }
 
 void recording_stall(const struct st_stall_record *r)

@@ -36,6 +36,9 @@ void recording_lost(uint64_t n);
 void recording_ksymbol(uint64_t address, uint32_t length, uint16_t flags, const char *name);
 void recording_stall(const struct st_stall_record *record);
 
+/* A system call with arguments 1, 2, 3 that returned 1 ns later. */
+void recording_syscall(int64_t number, int64_t result);
+
 /* A sample with a call chain, as it stands in the record: n addresses and perf's marks. At a context switch,
  * or by the CPU's clock (1 kHz). */
 void recording_sample(bool at_switch, const uint64_t *chain, unsigned n);

@@ -126,6 +126,26 @@ static void many_maps(void **state)
     is_linear(least(maps, MANY, 1, 1), least(maps, 4 * MANY, 1, 1));
 }
 
+/* A ring each, of which the recorder tells. */
+static void rings(uint32_t n)
+{
+    char text[80];
+
+    threads(n);
+    for (uint32_t i = 0; i < n; i++) {
+        recording_ring(i, 1000 + i, 0, 16);
+        recording_meta(text, 1 + (size_t)snprintf(text, sizeof(text),
+                                                  "ring.%u=tid=%u cpu=-1 since=500 offset=16 size=16", i,
+                                                  1000 + i));
+    }
+}
+
+static void many_rings(void **state)
+{
+    (void)state;
+    is_linear(least(rings, MANY, 1, MANY), least(rings, 4 * MANY, 1, 4 * MANY));
+}
+
 /* The kernel changes its code at n places, one after the other or, like a static key that is switched on and
  * off, at one. ns of the processor to note it and to read the code as it stood at every time. */
 static uint64_t patches_cost(uint32_t n, uint64_t step)
@@ -178,10 +198,8 @@ static void many_patches(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_processes),
-        cmocka_unit_test(many_threads),
-        cmocka_unit_test(many_maps),
-        cmocka_unit_test(many_patches),
+        cmocka_unit_test(many_processes), cmocka_unit_test(many_threads), cmocka_unit_test(many_maps),
+        cmocka_unit_test(many_rings),     cmocka_unit_test(many_patches),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,7 +68,77 @@ static uint64_t cost(enum ring_of of, uint32_t n)
     return from;
 }
 
-static uint64_t least(enum ring_of of, uint32_t n)
+/* Each thread has a ring: every other one's was overwritten, or holds nothing. ns of the processor for the
+ * database. */
+static uint64_t cost_of_rings(enum ring_of of, uint32_t n)
+{
+    char text[80];
+    uint64_t from;
+
+    (void)of;
+    world_set_up(NULL);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t tid = 10 + i;
+        int size = snprintf(text, sizeof(text), "ring.%u=tid=%u cpu=-1 since=%u offset=%u size=16", i, tid,
+                            1000 + i, i % 2 * 16);
+
+        recording_at(1000 + i, 10, tid, 0);
+        recording_switch(false, false);
+        recording_meta(text, (size_t)size + 1);
+        if (i % 2)
+            recording_ring(i, tid, 16, 16);
+    }
+    from = processor_ns();
+    world_load(0);
+    world_sb->snapshot = true;
+    for (uint32_t i = 0; i < world_sb->rings.n; i++) {
+        struct dec_stream_info info = {.pid = 10, .tid = world_sb->rings.at[i].tid, .ring = i};
+        struct dec_event events[] = {{.time = 2000 + n, .kind = DEC_GAP, .arg = DEC_GAP_OVERWRITTEN},
+                                     {.time = 3000 + n, .kind = DEC_ENABLE, .to = 0x1000}};
+
+        assert_int_equal(dec_model_emit(world_model, &info, events, 1, "older"), 0);
+        assert_int_equal(dec_model_emit(world_model, &info, events + 1, 1, NULL), 0);
+    }
+    world_store();
+    from = processor_ns() - from;
+    snprintf(text, sizeof(text), "%u\n", n / 2);
+    assert_string_equal(world_query("SELECT count(*) FROM gaps WHERE reason = 'overwritten'"), text);
+    world_tear_down(NULL);
+    return from;
+}
+
+/* Threads are sampled, and the kernel drops samples or holds them back all the time. */
+static uint64_t cost_of_samples(enum ring_of of, uint32_t n)
+{
+    const uint64_t chain[] = {PERF_CONTEXT_USER, 0x400010};
+    char expected[64];
+    uint64_t from;
+
+    (void)of;
+    world_set_up(NULL);
+    for (uint32_t i = 0; i < n; i++) {
+        recording_at(1000 + i * (uint64_t)TURN, 10, 10 + i % (n / 2), 0);
+        recording_sample(false, chain, 2);
+        recording_at(1500 + i * (uint64_t)TURN, 10, 10 + i % (n / 2), 0);
+        if (i % 2)
+            recording_lost_samples(1);
+        else
+            recording_throttle(i % 4);
+    }
+    from = processor_ns();
+    world_load(0);
+    assert_int_equal(dec_model_samples(world_model, NULL), 0);
+    world_store();
+    from = processor_ns() - from;
+    snprintf(expected, sizeof(expected), "%u\n", n / 2);
+    assert_string_equal(world_query("SELECT count(*) FROM gaps WHERE reason = 'lost'"), expected);
+    world_tear_down(NULL);
+    return from;
+}
+
+typedef uint64_t cost_fn(enum ring_of of, uint32_t n);
+
+static uint64_t least(cost_fn *cost, enum ring_of of, uint32_t n)
 {
     uint64_t least = UINT64_MAX;
 
@@ -81,9 +151,10 @@ static uint64_t least(enum ring_of of, uint32_t n)
 }
 
 /* Linear gives 4, and some more for caches; quadratic 16. */
-static void is_linear(enum ring_of of)
+static void is_linear(cost_fn *cost, enum ring_of of)
 {
-    uint64_t once = least(of, MANY), four = least(of, 4 * MANY);
+    uint32_t n = cost == cost_of_samples ? 2 * MANY : MANY;
+    uint64_t once = least(cost, of, n), four = least(cost, of, 4 * n);
 
     print_message("%.1f ms, four times as many %.1f ms\n", (double)once / 1e6, (double)four / 1e6);
     assert_true(four <= 12 * once);
@@ -92,13 +163,25 @@ static void is_linear(enum ring_of of)
 static void losses_of_a_cpu_on_which_threads_take_turns(void **state)
 {
     (void)state;
-    is_linear(OF_CPU);
+    is_linear(cost, OF_CPU);
 }
 
 static void losses_of_a_thread(void **state)
 {
     (void)state;
-    is_linear(OF_THREAD);
+    is_linear(cost, OF_THREAD);
+}
+
+static void threads_with_rings(void **state)
+{
+    (void)state;
+    is_linear(cost_of_rings, OF_THREAD);
+}
+
+static void samples_that_are_lost(void **state)
+{
+    (void)state;
+    is_linear(cost_of_samples, OF_THREAD);
 }
 
 int main(void)
@@ -106,6 +189,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_of_a_cpu_on_which_threads_take_turns),
         cmocka_unit_test(losses_of_a_thread),
+        cmocka_unit_test(threads_with_rings),
+        cmocka_unit_test(samples_that_are_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -420,6 +420,39 @@ static void wake_ups_that_are_missing_are_gaps(void **state)
         "wake-ups on it are missing\n");
 }
 
+/* 3 is close of 64-bit programs, and read of 32-bit ones. A program that executes one of the other kind goes
+ * on with the other names. */
+static void system_calls_are_named_by_the_kind_of_program(void **state)
+{
+    (void)state;
+    recording_at(2 * MS, 10, 10, 0);
+    recording_mmap(10, 0x7ffff7fc1000, 0x1000, 0, "[vdso]");
+    recording_syscall(3, 0);
+    recording_fork(11, 10, 11, 10);
+    recording_at(3 * MS, 11, 11, 0);
+    recording_syscall(3, 0);
+    recording_at(4 * MS, 11, 11, 0);
+    recording_comm(11, 11, "narrow", true);
+    recording_mmap(11, 0xf7fc4000, 0x1000, 0, "[vdso]");
+    recording_at(5 * MS, 11, 11, 0);
+    recording_syscall(3, 7);
+    recording_fork(12, 11, 12, 11);
+    recording_at(6 * MS, 12, 12, 0);
+    recording_syscall(3, 8);
+    store();
+    assert_string_equal(
+        query("SELECT t.tid, m.name, m.detail FROM mark m JOIN thread t ON t.id = m.thread_id "
+              "WHERE m.name LIKE 'sys%' ORDER BY m.time_ns"),
+        "10|syscall|close(0x1, 0x2, 0x3, 0, 0, 0)\n"
+        "10|sysret|close = 0\n"
+        "11|syscall|close(0x1, 0x2, 0x3, 0, 0, 0)\n"
+        "11|sysret|close = 0\n"
+        "11|syscall|read(0x1, 0x2, 0x3, 0, 0, 0)\n"
+        "11|sysret|read = 7\n"
+        "12|syscall|read(0x1, 0x2, 0x3, 0, 0, 0)\n"
+        "12|sysret|read = 8\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -441,6 +474,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_stack_of_branches_is_a_chain, set_up, tear_down),
         cmocka_unit_test_setup_teardown(foreign_chains_do_no_harm, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wake_ups_that_are_missing_are_gaps, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(system_calls_are_named_by_the_kind_of_program, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
