@@ -156,12 +156,6 @@ int model_points(struct dec_model *m, struct st_error *err);
 /* What is missing of the threads that were sampled. 0 or -1. */
 int model_gaps_of_samples(struct dec_model *m);
 
-/* Whether a thread's samples end with what the kernel told. */
-bool model_breaks(const struct dec_notice *n);
-
-/* ---- model_losses.c: samples that the kernel dropped or held back. 0 or -1 (no memory) ---- */
-int model_gaps_of_losses(struct dec_model *m);
-
 /* ---- model_gaps.c ---- */
 
 /* A gap in a ring's decoding. 0 or -1. */

@@ -298,7 +298,7 @@ static int mend(struct work *w)
 /* ------------------------------------------------------------------ */
 /* Segments                                                             */
 
-bool model_breaks(const struct dec_notice *n)
+static bool breaks(const struct dec_notice *n)
 {
     return n->of_samples && (n->lost || !strcmp(n->name, "throttled"));
 }
@@ -327,7 +327,7 @@ static const struct dec_notice *loss_between(const struct dec_sideband *sb,
             high = mid;
     }
     for (; low < sb->notices.n && sb->notices.at[low].time <= after->time; low++)
-        if (model_breaks(&sb->notices.at[low]) && concerns(sb, &sb->notices.at[low], before, after))
+        if (breaks(&sb->notices.at[low]) && concerns(sb, &sb->notices.at[low], before, after))
             return &sb->notices.at[low];
     return NULL;
 }
@@ -487,12 +487,55 @@ static int before_samples(struct dec_model *m, const struct model_thread *t)
                             : "the thread ran before its recording began");
 }
 
+/* Samples were lost from the last one that is there until the kernel had room again. */
+static uint64_t last_before(const struct dec_model *m, const struct dec_notice *n, bool same_thread)
+{
+    uint64_t last = 0;
+
+    for (size_t i = 0; i < m->sb->samples.n; i++) {
+        const struct dec_sample_record *s = &m->sb->samples.at[i];
+
+        if (s->time <= n->time && s->time > last && (same_thread ? s->tid == n->tid : s->cpu == n->cpu))
+            last = s->time;
+    }
+    return last ? last : n->time;
+}
+
+static uint64_t unthrottled(const struct dec_model *m, size_t i)
+{
+    const struct dec_notice *from = &m->sb->notices.at[i];
+
+    for (; i < m->sb->notices.n; i++) {
+        const struct dec_notice *n = &m->sb->notices.at[i];
+
+        if (n->of_samples && n->tid == from->tid && !strcmp(n->name, "unthrottled"))
+            return n->time;
+    }
+    return m->sb->last;
+}
+
 int model_gaps_of_samples(struct dec_model *m)
 {
+    bool of_cpus = m->sb->sample_rings.n && m->sb->sample_rings.at[0].cpu >= 0;
+
     for (size_t i = 0; i < m->nthreads; i++)
         if (m->threads[i] && m->threads[i]->sampled && before_samples(m, m->threads[i]))
             return -1;
-    return model_gaps_of_losses(m);
+    for (size_t i = 0; i < m->sb->notices.n; i++) {
+        const struct dec_notice *n = &m->sb->notices.at[i];
+        struct dec_gap_row row = {.cpu = of_cpus ? n->cpu : -1, .ring = DEC_NO_RING, .reason = n->name};
+
+        if (!breaks(n))
+            continue;
+        row.start = n->lost ? last_before(m, n, !of_cpus) : n->time;
+        row.end = n->lost ? n->time : unthrottled(m, i);
+        if (!of_cpus)
+            row.thread = n->tid > 0 ? dec_sideband_thread(m->sb, n->tid, n->cpu, n->time) : NULL;
+        if (dec_gap_add(&m->gaps, &row,
+                        n->lost ? n->detail : "the kernel held the samples back: too many in a tick"))
+            return -1;
+    }
+    return 0;
 }
 
 /* ------------------------------------------------------------------ */

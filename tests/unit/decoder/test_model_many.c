@@ -107,35 +107,6 @@ static uint64_t cost_of_rings(enum ring_of of, uint32_t n)
     return from;
 }
 
-/* Threads are sampled, and the kernel drops samples or holds them back all the time. */
-static uint64_t cost_of_samples(enum ring_of of, uint32_t n)
-{
-    const uint64_t chain[] = {PERF_CONTEXT_USER, 0x400010};
-    char expected[64];
-    uint64_t from;
-
-    (void)of;
-    world_set_up(NULL);
-    for (uint32_t i = 0; i < n; i++) {
-        recording_at(1000 + i * (uint64_t)TURN, 10, 10 + i % (n / 2), 0);
-        recording_sample(false, chain, 2);
-        recording_at(1500 + i * (uint64_t)TURN, 10, 10 + i % (n / 2), 0);
-        if (i % 2)
-            recording_lost_samples(1);
-        else
-            recording_throttle(i % 4);
-    }
-    from = processor_ns();
-    world_load(0);
-    assert_int_equal(dec_model_samples(world_model, NULL), 0);
-    world_store();
-    from = processor_ns() - from;
-    snprintf(expected, sizeof(expected), "%u\n", n / 2);
-    assert_string_equal(world_query("SELECT count(*) FROM gaps WHERE reason = 'lost'"), expected);
-    world_tear_down(NULL);
-    return from;
-}
-
 typedef uint64_t cost_fn(enum ring_of of, uint32_t n);
 
 static uint64_t least(cost_fn *cost, enum ring_of of, uint32_t n)
@@ -153,8 +124,7 @@ static uint64_t least(cost_fn *cost, enum ring_of of, uint32_t n)
 /* Linear gives 4, and some more for caches; quadratic 16. */
 static void is_linear(cost_fn *cost, enum ring_of of)
 {
-    uint32_t n = cost == cost_of_samples ? 2 * MANY : MANY;
-    uint64_t once = least(cost, of, n), four = least(cost, of, 4 * n);
+    uint64_t once = least(cost, of, MANY), four = least(cost, of, 4 * MANY);
 
     print_message("%.1f ms, four times as many %.1f ms\n", (double)once / 1e6, (double)four / 1e6);
     assert_true(four <= 12 * once);
@@ -178,19 +148,12 @@ static void threads_with_rings(void **state)
     is_linear(cost_of_rings, OF_THREAD);
 }
 
-static void samples_that_are_lost(void **state)
-{
-    (void)state;
-    is_linear(cost_of_samples, OF_THREAD);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_of_a_cpu_on_which_threads_take_turns),
         cmocka_unit_test(losses_of_a_thread),
         cmocka_unit_test(threads_with_rings),
-        cmocka_unit_test(samples_that_are_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
