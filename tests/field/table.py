@@ -115,7 +115,8 @@ def real(stall, observer, program):
     spans = [span for span in observer.spans() if span[0] == int(stall["tid"])]
     spans = [(span[1], span[3]) for span in spans if stall["kind"] != "busy" or span[4] in RUNNABLE]
     spans += [tuple(map(int, line.split())) for line in stalls.lines_of(program.late)]
-    return any(overlap(span, told_span) * 2 > told_span[1] - told_span[0] for span in spans)
+    worked = sum(max(0, overlap(span, told_span)) for span in observer.ran(int(stall["tid"]))) if stall["kind"] == "busy" else 0
+    return max([worked] + [overlap(span, told_span) for span in spans]) * 2 > told_span[1] - told_span[0]
 
 
 def judged(arm, program, cause, truth, observer):
@@ -126,7 +127,7 @@ def judged(arm, program, cause, truth, observer):
     if int(stall["start"]) + int(stall["duration"]) < truth.start or int(stall["start"]) > truth.end:
         return {"fired": False, "elsewhere": True, "real": real(stall, observer, program), "why": ["fired on another stall"]}
     if truth.tid and int(stall["tid"]) != truth.tid:
-        return {"fired": False, "elsewhere": True, "real": real(stall, observer, program), "why": [f"thread {stall['tid']}, and it was {truth.tid}"]}
+        return {"fired": False, "why": [f"thread {stall['tid']}, and it was {truth.tid}"]}
     if truth.observed:
         seen = by_observer(truth, stall, observer)
         if not seen:
@@ -142,13 +143,18 @@ def judged(arm, program, cause, truth, observer):
     return {**found, "why": why + [f"false: {what}" for what in found["false"]]}
 
 
-def run_delay(program):
-    """How long its threads were ready without a CPU, as the kernel counts it."""
-    total = 0
+def run_delays(program):
+    """How long each of its threads was ready without a CPU, as the kernel counts it."""
+    delays = {}
     for pid in program.pids:
         for task in os.listdir(f"/proc/{pid}/task"):
-            total += sum(int(line.split()[1]) for line in stalls.lines_of(f"/proc/{pid}/task/{task}/schedstat"))
-    return total
+            delays[int(task)] = sum(int(line.split()[1]) for line in stalls.lines_of(f"/proc/{pid}/task/{task}/schedstat"))
+    return delays
+
+
+def delayed(program, before, tid):
+    """Whether other programs had the CPU instead of the thread that was to compute (0: of any)."""
+    return any(delay - before.get(task, 0) > MUCH_DELAY for task, delay in run_delays(program).items() if task == tid or not tid)
 
 
 def trial(options, program, cause, trigger, observer, folder):
@@ -157,7 +163,7 @@ def trial(options, program, cause, trigger, observer, folder):
         arm.end()
         return {"fired": False, "why": ["arm: " + (stalls.lines_of(f"{folder}/arm.err") or ["?"])[-1]]}
     time.sleep(SETTLE)
-    delay = run_delay(program)
+    before = run_delays(program)
     early = arm.process.poll() is not None or os.path.getsize(f"{folder}/arm.out") > 0
     truth = program.causes()[cause].make(program)
     with open(f"{folder}/truth", "w") as file:
@@ -171,7 +177,7 @@ def trial(options, program, cause, trigger, observer, folder):
     if not os.path.exists(f"{folder}/t.1.db"):
         below = [line for line in stalls.lines_of(f"{folder}/arm.err") if "did not fire" in line or "idle:" in line or "not called" in line]
         return {"fired": False, "why": ["did not fire"] + below}
-    if cause == "compute" and run_delay(program) - delay > MUCH_DELAY:
+    if cause == "compute" and delayed(program, before, truth.tid):
         return {"fired": False, "elsewhere": True, "real": True, "why": ["other programs had the CPU"]}
     return judged(arm, program, cause, truth, observer)
 
@@ -181,10 +187,11 @@ def trials(options, program, cause, trigger, observer):
     results = []
     for number in range(options.trials):
         folder = f"{options.results}/{program.name}/{cause}/{trigger.replace(':', '.').replace('>', '.')}/{number + 1}".replace(" ", "-")
-        for _ in range(3):
+        for again in range(3):
             result = trial(options, program, cause, trigger, observer, folder)
             if not result.get("elsewhere") or not result.get("real"):
                 break
+        result["again"] = again
         result["folder"] = os.path.relpath(folder, options.results)
         if not result["why"]:
             shutil.rmtree(folder)

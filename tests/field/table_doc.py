@@ -14,6 +14,7 @@ def counted(trials):
     fired = [one for one in trials if one["fired"]]
     return {
         "undecided": undecided_ones,
+        "again": sum(one.get("again", 0) for one in trials),
         "trials": len(trials),
         "fired": len(fired),
         "length": sum(one["length"] for one in fired),
@@ -34,7 +35,7 @@ def rows(store, which="first"):
 
 def total(store, which="first"):
     found = [row[3] for row in rows(store, which)]
-    return {key: sum(row[key] for row in found) for key in ("trials", *COLUMNS, "elsewhere", "undecided")}
+    return {key: sum(row[key] for row in found) for key in ("trials", *COLUMNS, "elsewhere", "undecided", "again")}
 
 
 def alarms(store):
@@ -55,10 +56,10 @@ def goals(store):
         return what, f"{part} of {whole}", "0", part == 0
     return [
         share("fired, on the stall that was made, with the first trigger", sums["fired"], trials, 95),
-        share("its length known, and right within 5 % + 1 ms, of those that fired", sums["length"], fired, 95),
-        share("its cause right, of those that fired", sums["right"], fired, 80),
+        share("its length known, and right within 5 % + 1 ms, of all trials", sums["length"], trials, 95),
+        share("its cause right, of all trials", sums["right"], trials, 80),
         none("its cause wrong", sums["wrong"], fired),
-        share("holder, function or peer named, of those that fired", sums["named"], fired, 80),
+        share("holder, function or peer named, of all trials", sums["named"], trials, 80),
         none("reports with a false statement", sums["false"], fired),
         (f"fired on nothing that was observed, in {seconds} s of normal load", str(false), "0", false == 0),
     ]
@@ -85,8 +86,8 @@ def table(store, which):
 
 INTRODUCTION = """# Programs of others that are made to stall
 
-How `stalltrap arm --source sample -p PID --on TRIGGER`, with no other option, fares with programs that nobody here wrote. `make field-table`
-makes this page.
+How `stalltrap arm --source sample -p PID --on TRIGGER`, with no other option, fares with nine servers of Debian's and four of ours (`tests/field/servers`) on the standard libraries of Python, Go, Java and Node.
+`make field-table` makes this page. The product was mended by what these programs showed: they are not kept aside, and others may fare worse.
 
 Each program has a normal load. A trial arms anew, waits for a second and a half, and then one stall of some 300 ms is made. When it was and how
 long is told by who made it, by the program's own log, or, of a wait for the CPU or the disk, by a script of bpftrace's that sees the same switches. The
@@ -94,6 +95,10 @@ trigger is the one that a user tries first: `offcpu` for waits, `busy` for an ev
 
 - *fired*: on the stall that was made, and in its thread where that is known. *length*: known, and right within 5 % + 1 ms.
 - *cause right*, *not known*, *wrong*: the `cause` line of `report`. *named*: the holder, function, file or peer in it.
+- A wait of which only is told which thread ended it, which is true and no cause, counts as *not known*.
+- Of a wait that only the observer can measure, its wait of the told thread is the truth that overlaps the told one most, within the stall that was made:
+  a wrong thread is not found there.
+- A proxy with a slow server behind it waits for work, and `offcpu` alone leaves that out: there the trigger has `idle=yes`.
 - *false*: reports with a statement that is not true, of any line: a system call that the thread was not in, a state, a waker, a sum of parts.
 
 The stalls: *stopped* by SIGSTOP; *unread*, the same as a socket sees it; *frozen* by its control group's freezer; *throttled* by its quota; *runq*, a
@@ -102,10 +107,19 @@ another thread or process; *log pipe*, who reads its log is stopped; *sleep*, *c
 """
 
 
+def repeated(store):
+    """How many tries were repeated; runs of before that was counted do not tell."""
+    trials = [one for program in store["programs"].values() for cause in program["causes"].values() for one in cause.get("first", {"trials": []})["trials"]]
+    if any("again" not in one for one in trials):
+        return "How many tries of the others were repeated for that was not counted in all of these runs."
+    return f"{total(store)['again']} tries of the others were repeated for that."
+
+
 def page(store):
     lines = [INTRODUCTION, f"Linux {store.get('kernel', '?')}.", "", "| | measured | goal | |", "|---|---|---|---|"]
     lines += [f"| {what} | {figure} | {goal} | {'reached' if reached else 'missed'} |" for what, figure, goal, reached in goals(store)]
-    lines += ["", f"{total(store)['undecided']} trials were not decided: other programs stalled this one three times before the stall was made, or its observer was blind.",
+    lines += ["", f"{total(store)['undecided']} trials were not decided in three tries: another stall came first, other programs had the CPU, or the observer was blind. "
+              f"{repeated(store)}",
               "", "## With the first trigger", "", *table(store, "first")]
     if any(True for _ in rows(store, "second")):
         lines += ["", "## With the next one", "", *table(store, "second")]

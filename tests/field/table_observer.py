@@ -1,4 +1,5 @@
-"""The independent observer of the table: a bpftrace script that tells when each thread of the program was off its CPU for more than 40 ms."""
+"""The independent observer of the table: a bpftrace script that tells when each thread of the program was off its CPU for more than 40 ms, and
+when it had work for more than 5 ms without a sleep: it ran, or was ready to."""
 import os
 import re
 import subprocess
@@ -6,11 +7,16 @@ import time
 
 SCRIPT = """
 tracepoint:sched:sched_switch /(WHOSE) && (args->prev_state & 0xf0) == 0/ {{ @off[tid] = nsecs; @state[tid] = args->prev_state; delete(@woken[tid]); }}
+tracepoint:sched:sched_switch /(WHOSE) && @work[tid] && (args->prev_state & 0xf)/ {{
+    if (nsecs - @work[tid] > 5000000) {{ printf("ran %d %ld %ld\\n", tid, @work[tid], nsecs); }}
+    delete(@work[tid]);
+}}
 tracepoint:sched:sched_wakeup_new /WHOSE/ {{ @off[args->pid] = nsecs; @woken[args->pid] = nsecs; }}
 tracepoint:sched:sched_wakeup /@off[args->pid]/ {{ @woken[args->pid] = nsecs; }}
 tracepoint:sched:sched_switch /@off[args->next_pid]/ {{
     $t = args->next_pid;
     if (nsecs - @off[$t] > 40000000) {{ printf("span %d %ld %ld %ld %ld\\n", $t, @off[$t], @woken[$t], nsecs, @state[$t]); }}
+    if (@state[$t] & 0xf) {{ @work[$t] = nsecs; }}
     delete(@off[$t]); delete(@woken[$t]); delete(@state[$t]);
 }}
 interval:ms:100 {{ printf("\\n"); }}
@@ -38,6 +44,11 @@ class Observer:
             tid, off, woken, on, state = map(int, line)
             found.append((tid, off + self.offset, woken + self.offset if woken else 0, on + self.offset, state))
         return found
+
+    def ran(self, tid):
+        """From when to when it had work."""
+        found = re.findall(rf"^ran {tid} (\d+) (\d+)$", open(self.path).read(), re.M)
+        return [(int(start) + self.offset, int(end) + self.offset) for start, end in found]
 
     def end(self):
         self.process.terminate()

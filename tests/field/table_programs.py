@@ -377,7 +377,7 @@ class Mariadb(Database):
         "sleep": Cause((WAIT, BUSY), statement("SELECT SLEEP(0.3);")),
         "compute": Cause((BUSY, WAIT), statement("SELECT BENCHMARK(MANY, MD5('x'));")),
         "row lock": Cause((WAIT, "offcpu>50ms,idle=yes"), database_lock(update, update)),
-        "disk": Cause((WAIT, "syscall>50ms"), stalls.slow_disk(lambda program: program.slow(Mariadb.update))),
+        "disk": Cause(("syscall:fdatasync>50ms", WAIT), stalls.slow_disk(lambda program: program.slow(Mariadb.update))),
     }
 
     def command(self):
