@@ -56,7 +56,7 @@ for waker in elsewhere unknown; do
     make_db "$work/waker-$waker.db" "$work/w.sql"
     run report-waker-$waker report waker-$waker.db
 done
-for cause in preempted send-buffer send-room busy untraced; do
+for cause in preempted send-buffer send-room busy untraced back-off alike-waits; do
     cat "$here/trace.sql" "$here/$cause.sql" >"$work/$cause.sql"
     make_db "$work/$cause.db" "$work/$cause.sql"
     run report-$cause report $cause.db --stall 2
