@@ -298,6 +298,11 @@ uint64_t pd_writer_size(const struct pd_writer *w)
     return w->size;
 }
 
+int pd_writer_stat(const struct pd_writer *w, struct stat *st, struct st_error *err)
+{
+    return fstat(w->out.fd, st) ? st_fail_errno(err, ST_EFAIL, "cannot look at the file that is written") : 0;
+}
+
 static int write_header(struct pd_writer *w, struct st_error *err)
 {
     const char *at = (const char *)&w->header;

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 
 struct pd_writer;
 
@@ -78,6 +79,9 @@ int pd_writer_kcore_dir(struct pd_writer *w, struct st_error *err);
 
 /* Bytes written so far, without what is in kcore_dir. */
 uint64_t pd_writer_size(const struct pd_writer *w);
+
+/* The file that is written, which it stays when it gets its name. ST_EFAIL: it cannot be looked at. */
+int pd_writer_stat(const struct pd_writer *w, struct stat *st, struct st_error *err);
 
 /* Writes header and features, syncs, renames; frees the writer whatever happens. On error nothing stands
  * under the name; a file that was there before stays and is an error. */

@@ -70,11 +70,13 @@ static int complete(struct arm *arm, struct arm_open_stall *o, const struct perf
     rc = rec_room_fill(&o->room, o->data, record, arm->kallsyms, &why);
     if (rc == ST_ENOMEM)
         return st_fail(err, rc, "%s", why.text);
-    if (rc) {
-        st_log_debug("the end of trap %u stays out of %s: %s", o->trap, o->data,
-                     rc > 0 ? "the file has gone" : why.text);
+    if (rc < 0)
+        st_log_warn("the end of trap %u is not in %s: %s; the next snapshot has it", o->trap, o->data,
+                    why.text);
+    if (rc > 0)
+        st_log_debug("the end of trap %u is not in %s: the file has gone", o->trap, o->data);
+    if (rc)
         return 0;
-    }
     st_stall_complete(&o->record, end);
     tell_end(arm, o);
     rc = rec_jobs_add(arm->jobs, o->data, o->db, o->reason,

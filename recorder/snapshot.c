@@ -264,8 +264,6 @@ int rec_snapshot_write(const struct rec_snapshot *in, const char *path, struct s
             pd_writer_abort(s.w);
         else
             rc = pd_writer_commit(s.w, err);
-        if (!rc)
-            snap_find_room(&s, path);
         st_progress_end();
     }
     if (rc)

@@ -42,9 +42,6 @@ int snap_names_of(const struct perf_event_header *record, const struct rec_kalls
 /* snapshot_room.c: room for the end of the stall, where one is wanted (in->room). */
 int snap_write_room(struct snap *s, struct st_error *err);
 
-/* Which file it is in: that of the snapshot `path`, which has its name now. Without it there is no room. */
-void snap_find_room(struct snap *s, const char *path);
-
 /* snapshot_code.c: the processes that the side-band in `list` tells of, into s->pids. */
 int snap_list_processes(struct snap *s, const struct rec_stored *list, size_t n, struct st_error *err);
 

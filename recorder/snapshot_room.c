@@ -3,7 +3,6 @@
 #include "recorder/perf_record.h"
 #include "recorder/snapshot_impl.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +20,7 @@ int snap_write_room(struct snap *s, struct st_error *err)
 {
     struct rec_room *room = s->in->room;
     uint32_t magic = ST_ROOM_MAGIC;
+    struct stat st;
     char *raw;
     int rc;
 
@@ -35,43 +35,38 @@ int snap_write_room(struct snap *s, struct st_error *err)
     memcpy(raw, &magic, sizeof(magic));
     room->offset = pd_writer_size(s->w);
     rc = snap_write_sample(s, SNAP_META, raw, ROOM - BEFORE, err);
-    room->size = (uint32_t)(pd_writer_size(s->w) - room->offset);
+    if (!rc)
+        rc = pd_writer_stat(s->w, &st, err);
+    if (!rc) {
+        room->size = (uint32_t)(pd_writer_size(s->w) - room->offset);
+        room->dev = st.st_dev;
+        room->ino = st.st_ino;
+    }
     free(raw);
     return rc;
 }
 
-/* Of a snapshot in perf's directory form it is the file `data`. */
-static int open_data(const char *path)
+/* The very file that was written, to read and write it; of a snapshot in perf's directory form the file
+ * `data`. -1: it has gone, or another one has its name, which is not opened. */
+static int open_data(const char *path, const struct rec_room *room)
 {
-    int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC), folder;
-
-    if (fd >= 0 || errno != EISDIR)
-        return fd;
-    folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (folder < 0)
-        return -1;
-    fd = openat(folder, "data", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    close(folder);
-    return fd;
-}
-
-void snap_find_room(struct snap *s, const char *path)
-{
-    struct rec_room *room = s->in->room;
+    int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC), folder, data = -1;
+    char again[32];
     struct stat st;
-    int fd;
 
-    if (!room || !room->size)
-        return;
-    fd = open_data(path);
-    if (fd < 0 || fstat(fd, &st)) {
-        room->size = 0;
-    } else {
-        room->dev = st.st_dev;
-        room->ino = st.st_ino;
+    if (fd >= 0 && !fstat(fd, &st) && S_ISDIR(st.st_mode)) {
+        folder = fd;
+        fd = openat(folder, "data", O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        close(folder);
+    }
+    if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_dev == room->dev &&
+        st.st_ino == room->ino) {
+        snprintf(again, sizeof(again), "/proc/self/fd/%d", fd);
+        data = open(again, O_RDWR | O_CLOEXEC);
     }
     if (fd >= 0)
         close(fd);
+    return data;
 }
 
 /* ------------------------------------------------------------------ */
@@ -141,10 +136,8 @@ static bool is_room(int fd, const struct rec_room *room, struct rec_sample_head 
 
         uint32_t raw_size, magic;
     } there;
-    struct stat st;
 
-    if (fstat(fd, &st) || st.st_dev != room->dev || st.st_ino != room->ino ||
-        pread(fd, &there, sizeof(there), (off_t)room->offset) != (ssize_t)sizeof(there))
+    if (pread(fd, &there, sizeof(there), (off_t)room->offset) != (ssize_t)sizeof(there))
         return false;
     *head = there.head;
     return there.magic == ST_ROOM_MAGIC && there.head.header.size == room->size && room->size == ROOM;
@@ -167,7 +160,7 @@ int rec_room_fill(const struct rec_room *room, const char *path, const struct pe
 {
     struct rec_sample_head head;
     snap_bytes bytes = {0};
-    int fd = room->size ? open_data(path) : -1, rc;
+    int fd = room->size ? open_data(path, room) : -1, rc;
 
     if (fd < 0)
         return 1;

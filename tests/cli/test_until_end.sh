@@ -115,7 +115,7 @@ cp x.1.data other.data
 mv other.data x.1.data
 cp x.1.data other.data
 release
-wait_for 300 grep -q 'stays out of x.1.data: the file has gone' arm.err || fail "$name: not said" arm.out arm.err
+wait_for 300 grep -q 'is not in x.1.data: the file has gone' arm.err || fail "$name: not said" arm.out arm.err
 cmp x.1.data other.data || fail "$name: it was changed"
 ! grep -q '^completed' arm.out || fail "$name: it was completed" arm.out
 kill -INT "$arm"

@@ -7,7 +7,7 @@ list=tests/hostile/open_by_path.txt
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 grep -oEH "^[^/\"]*[^a-z0-9_>.\"]($calls)\(.*" base/folder.c base/infile.c base/outfile.c base/spool.c perfdata/*.c decoder/*.c tracedb/descriptor.c tracedb/writer.c \
-    recorder/code_files.c recorder/kcore.c recorder/decode_child.c |
+    recorder/code_files.c recorder/kcore.c recorder/decode_child.c recorder/snapshot_room.c |
     sed -E "s/^([^:]*):[^/\"]*[^a-z0-9_>.\"](($calls))\(.*/\1 \2/" | sort -u >"$work/found"
 grep -v '^#' $list | cut -d' ' -f1,2 | sort -u >"$work/listed"
 [ "$(wc -l <"$work/found")" -gt 15 ] || { echo "FAILED: only $(wc -l <"$work/found") calls were found" >&2; exit 1; }
