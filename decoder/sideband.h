@@ -27,7 +27,6 @@ struct dec_slice {
     int32_t cpu;
 };
 
-/* A process from its birth to its end. A pid that is used again is another process. */
 /* The kind of program that a process executes. */
 struct dec_abi {
     uint64_t since;
@@ -35,6 +34,7 @@ struct dec_abi {
     bool narrow; /* of 32 bits */
 };
 
+/* A process from its birth to its end. A pid that is used again is another process. */
 struct dec_process {
     size_t index; /* in dec_sideband.processes */
 

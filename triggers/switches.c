@@ -1,4 +1,5 @@
 /* Whether the kernel's tracepoint tells every context switch. */
+#include "base/clock.h"
 #include "triggers/privilege.h"
 #include "triggers/trigger.h"
 
@@ -17,15 +18,11 @@ struct seen {
 static void sleep_often(uint64_t ns)
 {
     static const struct timespec nap = {0, 200000};
-    struct timespec now, end;
+    uint64_t end = st_kernel_ns() + ns;
 
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_sec += (time_t)((end.tv_nsec + (long long)ns) / 1000000000);
-    end.tv_nsec = (long)((end.tv_nsec + (long long)ns) % 1000000000);
-    do {
+    do
         nanosleep(&nap, NULL);
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    } while (now.tv_sec < end.tv_sec || (now.tv_sec == end.tv_sec && now.tv_nsec < end.tv_nsec));
+    while (st_kernel_ns() < end);
 }
 
 static int add_up(const struct bpf_map *map, struct trg_switches *switches, struct st_error *err)
