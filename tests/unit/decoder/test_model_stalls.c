@@ -6,7 +6,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -56,6 +55,17 @@ static void name_kernel(void)
     recording_names(names, 4);
 }
 
+/* A database of a stall at 41.6 ms, of a thread with that name. */
+static void store_stall(const struct st_stall_record *r, const char *name)
+{
+    recording_at(2000000, 10, 11, 0);
+    recording_comm(10, 11, name, false);
+    recording_at(41600000, 0, 0, 1);
+    recording_stall(r);
+    world_load(0);
+    world_store();
+}
+
 static void who_took_the_cpu_is_told(void **state)
 {
     struct st_stall_record r = stall();
@@ -64,12 +74,7 @@ static void who_took_the_cpu_is_told(void **state)
     r.state = 0;
     r.waker_ctx = 0;
     r.timer_func = 0;
-    recording_at(2000000, 10, 11, 0);
-    recording_comm(10, 11, "forwarder", false);
-    recording_at(41600000, 0, 0, 1);
-    recording_stall(&r);
-    world_load(0);
-    world_store();
+    store_stall(&r, "forwarder");
     assert_string_equal(
         world_query("SELECT reason FROM stalls"),
         "thread 11 \"forwarder\" off-CPU 40.0 ms in recvfrom, preempted by thread 77 \"other\"\n");
@@ -255,12 +260,7 @@ static void what_was_not_measured_is_not_told(void **state)
     r.next_tid = 0;
     r.extra_n = sizeof("syscall_ns=3300");
     memcpy(r.extra, "syscall_ns=3300", r.extra_n);
-    recording_at(2000000, 10, 11, 0);
-    recording_comm(10, 11, "redis", false);
-    recording_at(41600000, 0, 0, 1);
-    recording_stall(&r);
-    world_load(0);
-    world_store();
+    store_stall(&r, "redis");
     assert_string_equal(world_query("SELECT state, syscall, waker, reason FROM stalls"),
                         "-|-|-|thread 11 \"forwarder\" away from its event loop 40.0 ms\n");
     assert_string_equal(world_query("SELECT key, value FROM stall_attr ORDER BY key"),
@@ -274,12 +274,7 @@ static void a_way_back_that_was_not_traced_is_told(void **state)
     (void)state;
     r.flags |= ST_STALL_STACK_LATE | ST_STALL_UNTRACED;
     r.waker_ctx = ST_WAKER_NONE;
-    recording_at(2000000, 10, 11, 0);
-    recording_comm(10, 11, "redis", false);
-    recording_at(41600000, 0, 0, 1);
-    recording_stall(&r);
-    world_load(0);
-    world_store();
+    store_stall(&r, "redis");
     assert_string_equal(
         world_query("SELECT s.waker, a.value FROM stalls s, stall_attr a WHERE a.stall_id = s.id "
                     "AND key = 'untraced'"),

@@ -3,7 +3,6 @@
 #include "recorder/perf_event.h"
 #include "recorder/perf_record.h"
 #include "recorder/snapshot.h"
-#include "recorder/snapshot_name.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -581,37 +580,6 @@ static void a_failing_source_goes_on(void **state)
     assert_true(w->capture.resumed > 0); /* what follows misses the time of the attempt */
 }
 
-static void touch(const char *folder, const char *name)
-{
-    char path[256];
-
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    close(open(path, O_CREAT | O_WRONLY, 0600));
-}
-
-static void numbers_go_on(void **state)
-{
-    static const char *const names[] = {"p.3.data",   "p.12.db",    "p.13.txt",   "p.14.data.old", "p..data",
-                                        "pp.99.data", "p.x99.data", ".p.77.data", "p.-5.data"};
-    struct world *w = *state;
-    char prefix[128], path[256];
-    unsigned n = 0;
-
-    snprintf(prefix, sizeof(prefix), "%s/p", w->folder);
-    assert_int_equal(rec_snapshot_next(prefix, &n, NULL), 0);
-    assert_int_equal(n, 1);
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        touch(w->folder, names[i]);
-    assert_int_equal(rec_snapshot_next(prefix, &n, NULL), 0);
-    assert_int_equal(n, 13);
-    assert_int_equal(rec_snapshot_check(prefix, NULL), 0);
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        snprintf(path, sizeof(path), "%s/%s", w->folder, names[i]);
-        assert_int_equal(unlink(path), 0);
-    }
-    assert_int_equal(rec_snapshot_check("/no/such/folder/p", NULL), ST_EFAIL);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -620,7 +588,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_file_that_is_there_stays, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_folder_that_is_not_there, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_failing_source_goes_on, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(numbers_go_on, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
