@@ -199,10 +199,23 @@ static void add_file(struct search *s, const char *path)
     s->no_memory |= st_vec_push(&s->files, file) != 0;
 }
 
-/* Files that a process has mapped executable, by its own root. */
+/* A mapped file, by the process's own root; where its name leads nowhere from there (it is on a mount that
+ * its root does not reach, or has been removed), by the mapping itself. `line` is that of /proc/PID/maps. */
+static void add_mapping(struct search *s, pid_t pid, const char *line, const char *name)
+{
+    char path[PATH_MAX + 64];
+    unsigned long start, end;
+
+    snprintf(path, sizeof(path), "/proc/%d/root%s", pid, name);
+    if (access(path, F_OK) && sscanf(line, "%lx-%lx", &start, &end) == 2)
+        snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", pid, start, end);
+    add_file(s, path);
+}
+
+/* Files that a process has mapped executable. */
 static void add_mapped(struct search *s, pid_t pid)
 {
-    char path[64], line[PATH_MAX + 128], full[PATH_MAX + 64];
+    char path[64], line[PATH_MAX + 128];
     FILE *f;
 
     snprintf(path, sizeof(path), "/proc/%d/maps", pid);
@@ -216,8 +229,7 @@ static void add_mapped(struct search *s, pid_t pid)
         line[strcspn(line, "\n")] = '\0';
         if (!name || sscanf(line, "%*s %7s", flags) != 1 || flags[2] != 'x' || !is_module(s, name))
             continue;
-        snprintf(full, sizeof(full), "/proc/%d/root%s", pid, name);
-        add_file(s, full);
+        add_mapping(s, pid, line, name);
     }
     if (f)
         fclose(f);
