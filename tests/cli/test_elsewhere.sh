@@ -55,10 +55,18 @@ start unshare --mount bash -c 'mount -t tmpfs tmpfs only && cp cc only/hidden &&
 wait_for 60 grep -qx hidden "/proc/$pid/comm" || fail "no program in another name space"
 [ ! -e only/hidden ] || fail "its file is here too"
 stalls hidden "$pid"
-# The name that the kernel tells us: where we are in a folder that is another's root (chroot), it is told from there.
-in_function hidden "$pid" "$(sed -n 's/^[^/]*\(\/.*\/only\/hidden\)$/\1/p' "/proc/$pid/maps" | head -n 1)"
+told_name() { sed -n 's/^[^/]*\(\/.*\/only\/hidden\)$/\1/p' "/proc/$pid/maps" | head -n 1; }
+in_function hidden "$pid" "$(told_name)"
 "$STALLTRAP" arm --source step -p "$pid" --timeout 1s --at-end snapshot -o hidden-step >out 2>err || fail "arm --source step in another name space ends with $?" err
 [ "$(sql hidden-step.1.db "SELECT count(*) > 0 FROM calls WHERE function = 'leaf'")" = 1 ] || fail "step: no call of leaf() of a program in another name space"
+
+# The same below a root of its own (chroot): the name that the kernel tells us leads nowhere from there.
+mkdir root
+start unshare --mount bash -c 'mount --rbind / root && exec chroot root bash -c "cd \"\$1\" && exec unshare --mount bash -c \"mount -t tmpfs tmpfs only &&
+    cp cc only/hidden && exec only/hidden 100000 100\"" _ "$1"' _ "$PWD"
+wait_for 60 grep -qx hidden "/proc/$pid/comm" || fail "no program below another root"
+[ -n "$(told_name)" ] && [ ! -e "/proc/$pid/root$(told_name)" ] || fail "its name leads somewhere: $(told_name)"
+in_function chroot "$pid" "$(told_name)"
 
 # Without symbols, with a file of them beside it, found by its name; then where distributions keep them, found by the build id.
 objcopy --only-keep-debug cc apart.debug && objcopy --strip-all --add-gnu-debuglink=apart.debug cc apart || fail "objcopy"

@@ -1,3 +1,7 @@
+foreach(name snapshot snapshot_room)
+  target_sources(unit_recorder_${name} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/snapshot_world.c)
+endforeach()
+
 # Tests that compare with libipt; the stepped ones take their time on a busy machine.
 foreach(name ptenc step step_fair step_leave step_rings step_signals step_threads step_waits)
   if(TARGET unit_recorder_${name})
