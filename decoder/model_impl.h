@@ -149,6 +149,15 @@ size_t model_find_pause(struct dec_model *m, const struct dec_stream_info *info,
 /* The period of samples, ns; 0: not to be told (there are none, or of an event that does not count time). */
 uint64_t model_sample_period(const struct dec_model *m);
 
+/* ---- model_sample_gaps.c ---- */
+
+/* Whether samples are missing behind the notice. */
+bool model_samples_break(const struct dec_notice *notice);
+
+/* Whether a thread was sampled from its birth on: before its first sample is less than a period, or a wait.
+ */
+bool model_from_birth(const struct dec_sideband *sb, const struct dec_thread *thread);
+
 /* ---- model_points.c: the marks of tracepoints' samples, and what is missing of them. 0 or a negative
  * st_code. ---- */
 int model_points(struct dec_model *m, struct st_error *err);

@@ -298,11 +298,6 @@ static int mend(struct work *w)
 /* ------------------------------------------------------------------ */
 /* Segments                                                             */
 
-static bool breaks(const struct dec_notice *n)
-{
-    return n->of_samples && (n->lost || !strcmp(n->name, "throttled"));
-}
-
 static bool concerns(const struct dec_sideband *sb, const struct dec_notice *n,
                      const struct dec_sample_record *before, const struct dec_sample_record *after)
 {
@@ -327,39 +322,9 @@ static const struct dec_notice *loss_between(const struct dec_sideband *sb,
             high = mid;
     }
     for (; low < sb->notices.n && sb->notices.at[low].time <= after->time; low++)
-        if (breaks(&sb->notices.at[low]) && concerns(sb, &sb->notices.at[low], before, after))
+        if (model_samples_break(&sb->notices.at[low]) && concerns(sb, &sb->notices.at[low], before, after))
             return &sb->notices.at[low];
     return NULL;
-}
-
-/* Whether older samples of the thread were overwritten. */
-static bool overwritten(const struct dec_sideband *sb, const struct dec_thread *thread)
-{
-    for (size_t i = 0; i < sb->sample_rings.n; i++)
-        if (sb->sample_rings.at[i].overwritten &&
-            (sb->sample_rings.at[i].cpu >= 0 || sb->sample_rings.at[i].tid == thread->tid))
-            return true;
-    return false;
-}
-
-/* Whether the rings of CPUs, or one of its own, were there as it was born: a ring of its own comes a moment
- * later, when the recorder has heard of the thread. */
-static bool had_ring(const struct dec_sideband *sb, const struct dec_thread *thread)
-{
-    for (size_t i = 0; i < sb->sample_rings.n; i++) {
-        const struct dec_sample_ring *ring = &sb->sample_rings.at[i];
-
-        if (ring->since <= thread->start && (ring->cpu >= 0 || ring->tid == thread->tid))
-            return true;
-    }
-    return false;
-}
-
-/* Whether it was sampled from its birth on: before its first sample is less than a period, or a wait. */
-static bool from_birth(const struct dec_sideband *sb, const struct dec_thread *thread)
-{
-    return thread->start && thread->start <= thread->first_in && !overwritten(sb, thread) &&
-           had_ring(sb, thread);
 }
 
 static int build(struct work *w)
@@ -376,7 +341,7 @@ static int build(struct work *w)
     struct dec_samples_segment s = {.start = w->records[0].time};
     int rc = 0;
 
-    if (from_birth(sb, thread) && thread->start < s.start) {
+    if (model_from_birth(sb, thread) && thread->start < s.start) {
         s.start = thread->start;
         s.born = true;
     }
@@ -468,71 +433,6 @@ static int holes(struct work *w)
             continue;
         if (dec_gap_add(&w->m->gaps, &row,
                         "the thread had a CPU: the machine stood still, or interrupts were off"))
-            return -1;
-    }
-    return 0;
-}
-
-static int before_samples(struct dec_model *m, const struct model_thread *t)
-{
-    bool over = overwritten(m->sb, t->thread);
-    struct dec_gap_row row = {
-        .thread = t->thread, .cpu = -1, .ring = DEC_NO_RING, .start = t->thread->start, .end = t->first};
-
-    if (row.end <= row.start || (!over && from_birth(m->sb, t->thread)))
-        return 0;
-    row.reason = dec_gap_name(over ? DEC_GAP_OVERWRITTEN : DEC_GAP_NOT_ATTACHED);
-    return dec_gap_add(&m->gaps, &row,
-                       over ? "older samples were overwritten in the ring"
-                            : "the thread ran before its recording began");
-}
-
-/* Samples were lost from the last one that is there until the kernel had room again. */
-static uint64_t last_before(const struct dec_model *m, const struct dec_notice *n, bool same_thread)
-{
-    uint64_t last = 0;
-
-    for (size_t i = 0; i < m->sb->samples.n; i++) {
-        const struct dec_sample_record *s = &m->sb->samples.at[i];
-
-        if (s->time <= n->time && s->time > last && (same_thread ? s->tid == n->tid : s->cpu == n->cpu))
-            last = s->time;
-    }
-    return last ? last : n->time;
-}
-
-static uint64_t unthrottled(const struct dec_model *m, size_t i)
-{
-    const struct dec_notice *from = &m->sb->notices.at[i];
-
-    for (; i < m->sb->notices.n; i++) {
-        const struct dec_notice *n = &m->sb->notices.at[i];
-
-        if (n->of_samples && n->tid == from->tid && !strcmp(n->name, "unthrottled"))
-            return n->time;
-    }
-    return m->sb->last;
-}
-
-int model_gaps_of_samples(struct dec_model *m)
-{
-    bool of_cpus = m->sb->sample_rings.n && m->sb->sample_rings.at[0].cpu >= 0;
-
-    for (size_t i = 0; i < m->nthreads; i++)
-        if (m->threads[i] && m->threads[i]->sampled && before_samples(m, m->threads[i]))
-            return -1;
-    for (size_t i = 0; i < m->sb->notices.n; i++) {
-        const struct dec_notice *n = &m->sb->notices.at[i];
-        struct dec_gap_row row = {.cpu = of_cpus ? n->cpu : -1, .ring = DEC_NO_RING, .reason = n->name};
-
-        if (!breaks(n))
-            continue;
-        row.start = n->lost ? last_before(m, n, !of_cpus) : n->time;
-        row.end = n->lost ? n->time : unthrottled(m, i);
-        if (!of_cpus)
-            row.thread = n->tid > 0 ? dec_sideband_thread(m->sb, n->tid, n->cpu, n->time) : NULL;
-        if (dec_gap_add(&m->gaps, &row,
-                        n->lost ? n->detail : "the kernel held the samples back: too many in a tick"))
             return -1;
     }
     return 0;
