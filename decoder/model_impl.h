@@ -151,6 +151,17 @@ uint64_t model_sample_period(const struct dec_model *m);
 
 /* ---- model_sample_gaps.c ---- */
 
+/* Samples that the recorder did not take since a moment, so that they cost no more than they may. */
+struct model_left_out {
+    uint64_t since; /* UINT64_MAX: none */
+
+    unsigned switches, wakes; /* at least one in so many was sampled */
+
+    unsigned rate, of; /* samples a second, the fewest of a thread; and as they were meant */
+};
+
+struct model_left_out model_left_out(const struct dec_model *m);
+
 /* Whether samples are missing behind the notice. */
 bool model_samples_break(const struct dec_notice *notice);
 

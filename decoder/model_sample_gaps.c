@@ -1,6 +1,8 @@
 /* What is missing of the samples of a recording. */
 #include "decoder/model_impl.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 bool model_samples_break(const struct dec_notice *n)
@@ -36,6 +38,17 @@ bool model_from_birth(const struct dec_sideband *sb, const struct dec_thread *th
 {
     return thread->start && thread->start <= thread->first_in && !overwritten(sb, thread) &&
            had_ring(sb, thread);
+}
+
+struct model_left_out model_left_out(const struct dec_model *m)
+{
+    const char *text = dec_sideband_meta(m->sb, "left_out");
+    struct model_left_out l = {0};
+
+    if (!text || sscanf(text, "since=%" SCNu64 " switches=%u wakes=%u rate=%u of=%u", &l.since, &l.switches,
+                        &l.wakes, &l.rate, &l.of) != 5)
+        return (struct model_left_out){.since = UINT64_MAX};
+    return l;
 }
 
 static int before_samples(struct dec_model *m, const struct model_thread *t)
@@ -79,9 +92,41 @@ static uint64_t unthrottled(const struct dec_model *m, size_t i)
     return m->sb->last;
 }
 
+/* What the recorder left out of its samples is missing everywhere from then on. */
+static int left_out(struct dec_model *m)
+{
+    const struct model_left_out l = model_left_out(m);
+    struct dec_gap_row row = {.cpu = -1,
+                              .ring = DEC_NO_RING,
+                              .start = l.since,
+                              .end = m->sb->last,
+                              .reason = dec_gap_name(DEC_GAP_LEFT_OUT)};
+    char switches[80] = "", wakes[80] = "", rate[80] = "", text[256];
+
+    if (l.since > m->sb->last)
+        return 0;
+    if (l.switches > 1)
+        snprintf(switches, sizeof(switches), ", down to one in %u context switches of a thread", l.switches);
+    if (l.wakes > 1)
+        snprintf(wakes, sizeof(wakes), ", down to one in %u wake-ups", l.wakes);
+    if (l.rate < l.of)
+        snprintf(rate, sizeof(rate), ", %u samples a second instead of %u where threads switch often", l.rate,
+                 l.of);
+    snprintf(text, sizeof(text), "sampled less often, so that it cost the target no more than it may: %s%s%s",
+             *switches ? switches + 2
+             : *wakes  ? wakes + 2
+             : *rate   ? rate + 2
+                       : "",
+             *switches ? wakes : "", *switches || *wakes ? rate : "");
+    return dec_gap_add(&m->gaps, &row, text);
+}
+
 int model_gaps_of_samples(struct dec_model *m)
 {
     bool of_cpus = m->sb->sample_rings.n && m->sb->sample_rings.at[0].cpu >= 0;
+
+    if (left_out(m))
+        return -1;
 
     for (size_t i = 0; i < m->nthreads; i++)
         if (m->threads[i] && m->threads[i]->sampled && before_samples(m, m->threads[i]))

@@ -24,6 +24,8 @@ struct work {
 
     const dec_measured_calls *measured;
 
+    struct model_left_out left;
+
     struct dec_unwind *unwind;
 
     dec_sample_frames frames;
@@ -337,6 +339,7 @@ static int build(struct work *w)
                              .offcpu = thread->offcpu.at,
                              .noffcpu = thread->offcpu.n,
                              .measured = w->measured,
+                             .part_since = w->left.since,
                              .tid = thread->tid};
     struct dec_samples_segment s = {.start = w->records[0].time};
     int rc = 0;
@@ -384,6 +387,15 @@ uint64_t model_sample_period(const struct dec_model *m)
                : 0;
 }
 
+/* ns between two samples of a thread that ran until `time`: the longest that the recorder may have chosen. */
+static uint64_t period_until(const struct work *w, uint64_t time)
+{
+    uint64_t period = model_sample_period(w->m);
+    uint64_t longest = time >= w->left.since && w->left.rate ? 1000000000 / w->left.rate : 0;
+
+    return period && longest > period ? longest : period;
+}
+
 /* Time that the thread had a CPU between two moments; *i is the first interval off it that ends behind the
  * first of them. */
 static uint64_t had_cpu(const struct dec_thread *t, size_t *i, uint64_t from, uint64_t to)
@@ -426,7 +438,7 @@ static int holes(struct work *w)
                                   .end = to,
                                   .reason = dec_gap_name(DEC_GAP_NOT_SAMPLED)};
 
-        if (had_cpu(w->t->thread, &at, from, to) <= MOST_PERIODS * period ||
+        if (had_cpu(w->t->thread, &at, from, to) <= MOST_PERIODS * period_until(w, to) ||
             loss_between(w->m->sb, &w->records[i], &w->records[i + 1]))
             continue;
         if (continues_hole(w->m, &row))
@@ -445,8 +457,14 @@ static int one_thread(struct dec_model *m, struct dec_unwind *unwind, const dec_
                       const struct dec_sample_record *records, size_t n, struct model_thread *t,
                       struct st_error *err)
 {
-    struct work w = {
-        .m = m, .t = t, .records = records, .n = n, .unwind = unwind, .measured = measured, .err = err};
+    struct work w = {.m = m,
+                     .t = t,
+                     .records = records,
+                     .n = n,
+                     .unwind = unwind,
+                     .measured = measured,
+                     .left = model_left_out(m),
+                     .err = err};
     int rc = 0;
 
     for (size_t i = 0; i < n && !rc; i++)

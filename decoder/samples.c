@@ -508,6 +508,12 @@ static int end_within(struct builder *b, struct place *p)
     return set_on(b, p, time);
 }
 
+/* Whether the chain that is open is where the thread left its CPU, and not just near to it. */
+static bool is_placed(const struct builder *b, const struct dec_offcpu *o, const struct dec_chain *at)
+{
+    return at || o->start < b->in->part_since;
+}
+
 static int run_interval(struct builder *b, struct place *p)
 {
     struct dec_offcpu *o = &b->in->offcpu[p->interval];
@@ -524,7 +530,7 @@ static int run_interval(struct builder *b, struct place *p)
         rc = set_chain(b, begin_of(b, p->interval, p->since), at, 0);
     if (rc)
         return rc;
-    o->call = b->open.n ? (uint32_t)b->open.at[b->open.n - 1].row + 1 : 0;
+    o->call = b->open.n && is_placed(b, o, at) ? (uint32_t)b->open.at[b->open.n - 1].row + 1 : 0;
     p->since = o->end;
     p->interval++;
     if (o->end >= b->segment->end)

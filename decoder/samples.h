@@ -70,6 +70,9 @@ struct dec_samples {
         *measured; /* NULL: none; a system call among them is one call from begin to end */
 
     int32_t tid; /* whose these samples are, among them */
+
+    uint64_t part_since; /* since when not every context switch has a sample: where the thread waits is then
+                          * not known of one that has none. UINT64_MAX: they all have */
 };
 
 /* A stretch of chains without a loss: [first, first + n), at least one. */

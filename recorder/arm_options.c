@@ -143,6 +143,8 @@ static int parse(struct arm_options *o, int argc, char **argv, struct st_error *
         NUMBER("freq", 'F', "N", &o->frequency, "samples a second (sample; default: what costs 1 %)"),
         CALL("callgraph", 0, "fp|dwarf|lbr", &o->callgraph, set_callgraph,
              "how samples of user code tell who called whom (default fp)"),
+        PLAIN("every-switch", 0, NULL, ST_OPT_FLAG, &o->every_switch,
+              "sample each context switch and wake-up, also where they cost more than 1 % (sample)"),
         PLAIN("syscalls", 0, NULL, ST_OPT_FLAG, &o->syscalls, "mark every system call (sample)"),
         PLAIN("output", 'o', "PREFIX", ST_OPT_STRING, &o->prefix,
               "writes PREFIX.N.data and PREFIX.N.db (default: stalltrap)"),

@@ -40,7 +40,7 @@ struct arm_options {
 
     enum rec_callgraph callgraph;
 
-    bool syscalls;
+    bool every_switch, syscalls;
 
     const char *prometheus; /* NULL: not wanted */
 

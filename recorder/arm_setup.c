@@ -117,6 +117,7 @@ static struct rec_source_config source_config(const struct arm *arm)
         .once = arm->options.snapshots == 1,
         .frequency = (unsigned)arm->options.frequency,
         .callgraph = arm->options.callgraph,
+        .every_switch = arm->options.every_switch,
         .syscalls = arm->options.syscalls,
     };
 }

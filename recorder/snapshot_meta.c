@@ -241,6 +241,16 @@ static void put_unseen_cpus(struct pairs *p, const struct rec_snapshot *in)
         put(p, "unmarked_cpus=%s", cpus);
 }
 
+static void put_left_out(struct pairs *p, const struct rec_snapshot *in)
+{
+    char text[128] = "";
+
+    if (in->ops->left_out)
+        in->ops->left_out(in->source, text, sizeof(text));
+    if (*text)
+        put(p, "left_out=%s", text);
+}
+
 static void put_unnamed(struct pairs *p, const struct rec_code_files *code)
 {
     for (size_t i = 0; i < code->unnamed.n; i++)
@@ -267,6 +277,7 @@ int snap_write_meta(struct snap *s, struct st_error *err)
     put_capture(&p, in->capture);
     put_pauses(&p, in);
     put_unseen_cpus(&p, in);
+    put_left_out(&p, in);
     put_wakers(&p, in->capture);
     put_unnamed(&p, &s->code);
     if (rec_store_events_dropped(in->store))

@@ -47,6 +47,9 @@ struct rec_source_config {
 
     enum rec_callgraph callgraph;
 
+    bool every_switch; /* each context switch and wake-up is sampled, whatever it costs (sources that sample)
+                        */
+
     bool syscalls; /* a mark at each system call's entry and exit, where the source can */
 };
 
@@ -188,6 +191,10 @@ struct rec_source_ops {
 
     /* The same of marks: CPUs on which wake-ups are not recorded any more. NULL: there never are. */
     void (*unmarked_cpus)(struct rec_source *s, char *text, size_t size);
+
+    /* What was not recorded so that recording costs no more than it may, since when, as "since=TIME
+     * switches=7 ..." (see docs/how-it-works.md); "" where nothing was. NULL: there never is. */
+    void (*left_out)(struct rec_source *s, char *text, size_t size);
 
     /* "user, 4 MiB a thread, 2 threads": the middle of the armed line. */
     void (*describe)(struct rec_source *s, char *text, size_t size);

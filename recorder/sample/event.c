@@ -86,7 +86,9 @@ static int choose_event(struct rec_source *s, struct st_error *err)
     return rec_perf_refused(what, err);
 }
 
-/* An event on a tracepoint: what happened stands in the raw data. 0, or why this user may have none. */
+/* An event on a tracepoint: what happened stands in the raw data. 0, or why this user may have none. With its
+ * period in the sample the kernel would sample each, whatever the period is (kernel/events/core.c,
+ * perf_swevent_event). */
 static int on_tracepoint(struct smp_attr *kind, const char *name, struct st_error *err)
 {
     uint64_t id;
@@ -98,6 +100,7 @@ static int on_tracepoint(struct smp_attr *kind, const char *name, struct st_erro
     kind->attr.config = id;
     kind->attr.sample_period = 1;
     kind->attr.sample_type |= PERF_SAMPLE_RAW;
+    kind->attr.sample_type &= ~(uint64_t)PERF_SAMPLE_PERIOD;
     why = try_on_self(&kind->attr);
     errno = why;
     if (why)

@@ -6,6 +6,7 @@
 #define ST_RECORDER_SAMPLE_RING_H
 
 #include "base/error.h"
+#include "recorder/sample/budget.h"
 #include "recorder/source.h"
 
 #include <linux/perf_event.h>
@@ -28,6 +29,10 @@ struct smp_ring {
     uint64_t since; /* perf clock: when it began to record */
 
     uint64_t marked; /* bytes ever written, when it was marked */
+
+    struct smp_pace pace; /* of the context switches in it */
+
+    bool slow; /* its samples are taken at SMP_SLOW_RATE */
 };
 
 /* Maps ring->bytes for ring->fd. 0, or ST_ECANNOT (a limit, or no memory; nothing is mapped), ST_EFAIL. */

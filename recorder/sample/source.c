@@ -60,6 +60,7 @@ static void smp_close(struct rec_source *s)
     st_vec_free(&s->ids);
     st_vec_free(&s->cpus);
     smp_wake_detach(s);
+    smp_pace_close(s);
     rec_clock_close(&s->clock);
     free(s);
 }
@@ -84,7 +85,7 @@ static int smp_open(const struct rec_source_config *config, struct rec_source **
 
     if (!s)
         return st_nomem(err, "the source sample");
-    s->clock.fd = -1;
+    s->clock.fd = s->budget.timer = -1;
     s->per_cpu = wants_cpus(config);
     s->callgraph = config->callgraph;
     s->asked = s->ring_bytes = ring_size(s, config->ring_bytes);
@@ -93,6 +94,8 @@ static int smp_open(const struct rec_source_config *config, struct rec_source **
         rc = smp_event_attr(s, config, err);
     if (!rc)
         rc = choose_rate(s, config, err);
+    if (!rc)
+        rc = smp_pace_open(s, config, err);
     if (!rc)
         rc = smp_attach(s, config, err);
     if (!rc)
@@ -110,6 +113,7 @@ static int smp_start(struct rec_source *s, struct st_error *err)
     uint64_t now;
     int rc = 0;
 
+    smp_pace_begin(s);
     for (size_t i = 0; !rc && !s->kinds[SMP_SAMPLES].attr.enable_on_exec && i < s->events.n; i++)
         rc = smp_event_switch(&s->events.at[i], true, err);
     s->running = !rc;
@@ -190,14 +194,13 @@ static int smp_resume(struct rec_source *s, struct st_error *err)
 
 static int smp_poll_fd(struct rec_source *s)
 {
-    (void)s;
-    return -1;
+    return s->budget.timer;
 }
 
 static int smp_service(struct rec_source *s, struct st_error *err)
 {
-    (void)s;
     (void)err;
+    smp_pace_look(s);
     return 0;
 }
 
@@ -321,7 +324,7 @@ static void smp_describe(struct rec_source *s, char *text, size_t size)
     const struct perf_event_attr *attr = &s->kinds[SMP_SAMPLES].attr;
     const char *whose = attr->exclude_kernel ? "user" : "user+kernel";
     const char *event = attr->type == PERF_TYPE_HARDWARE ? "cycles" : "CPU clock";
-    char ring[24], asked[24], less[96] = "", many[40], wakes[96] = "";
+    char ring[24], asked[24], less[96] = "", many[40], wakes[96] = "", left[96];
     size_t n = s->rings.n;
 
     st_format_size(s->ring_bytes, ring, sizeof(ring));
@@ -331,8 +334,9 @@ static void smp_describe(struct rec_source *s, char *text, size_t size)
     snprintf(many, sizeof(many), "%zu %s%s", n, s->per_cpu ? "CPU" : "thread", n == 1 ? "" : "s");
     if (*s->no_wakes)
         snprintf(wakes, sizeof(wakes), ", no wake-ups (%s)", s->no_wakes);
-    snprintf(text, size, "%s, %u samples a second by %s and %s, %s a %s%s, %s%s", whose, s->frequency, event,
-             ways[s->callgraph], ring, s->per_cpu ? "CPU" : "thread", less, many, wakes);
+    smp_pace_describe(s, left, sizeof(left));
+    snprintf(text, size, "%s, %u samples a second by %s and %s%s, %s a %s%s, %s%s", whose, s->frequency,
+             event, ways[s->callgraph], left, ring, s->per_cpu ? "CPU" : "thread", less, many, wakes);
 }
 
 const struct rec_source_ops rec_source_sample = {
@@ -356,6 +360,7 @@ const struct rec_source_ops rec_source_sample = {
     .keeps = smp_keeps,
     .unseen_cpus = smp_unseen_cpus,
     .unmarked_cpus = smp_unmarked_cpus,
+    .left_out = smp_pace_meta,
     .describe = smp_describe,
     .close = smp_close,
 };

@@ -5,6 +5,7 @@
 #include "base/vec.h"
 #include "recorder/cpus.h"
 #include "recorder/perf_clock.h"
+#include "recorder/sample/budget.h"
 #include "recorder/sample/ring.h"
 #include "recorder/source.h"
 
@@ -56,6 +57,38 @@ struct smp_wake {
     int fd;
 
     uint64_t id;
+
+    struct smp_pace pace;
+};
+
+/* How often a thread was switched as its events were about to be opened. */
+struct smp_guess {
+    pid_t tid; /* -1: all threads of the machine */
+
+    uint64_t switches;
+};
+
+/* What the budget leaves out. */
+struct smp_budget {
+    bool none; /* the user wants all */
+
+    bool may_slow; /* how often to sample was not asked for */
+
+    int timer; /* to look again; -1: there is none */
+
+    uint64_t looked; /* perf clock: when it was looked last */
+
+    struct smp_cost cost;
+
+    ST_VEC(struct smp_guess) guess;
+
+    uint64_t since; /* perf clock: since when something is left out; 0: nothing was */
+
+    unsigned switches, wakes; /* at most one in so many was sampled */
+
+    unsigned rate; /* samples a second, the fewest that a thread has */
+
+    bool told;
 };
 
 struct rec_source {
@@ -98,6 +131,8 @@ struct rec_source {
     ST_VEC(struct rec_ring) told; /* of the freeze */
 
     ST_VEC(uint64_t) ids; /* told by record_event */
+
+    struct smp_budget budget;
 };
 
 /* event.c: the attributes for a configuration, as far as s->frequency, s->per_cpu and s->callgraph say. Uses
@@ -132,6 +167,26 @@ int smp_attach_born(struct rec_source *s, pid_t pid, pid_t tid, struct st_error 
 
 /* Closes all events and rings. */
 void smp_detach(struct rec_source *s);
+
+/* pace.c: what context switches cost is measured, and how often the target's threads are switched begins to
+ * be counted. To be called before the events are opened. 0, ST_ENOMEM, ST_EFAIL. */
+int smp_pace_open(struct rec_source *s, const struct rec_source_config *config, struct st_error *err);
+
+/* Before the events begin to count: what was counted since smp_pace_open() decides how many are sampled. */
+void smp_pace_begin(struct rec_source *s);
+
+/* Looks how many there were since the last look, and samples fewer of them, or more. A user is told the first
+ * time that fewer are. */
+void smp_pace_look(struct rec_source *s);
+
+/* ", one context switch in 7": the end of the armed line; "" where all are sampled. */
+void smp_pace_describe(const struct rec_source *s, char *text, size_t size);
+
+/* "since=TIME switches=7 wakes=7 rate=99 of=599", for the snapshot's description; "" where nothing was left
+ * out. */
+void smp_pace_meta(struct rec_source *s, char *text, size_t size);
+
+void smp_pace_close(struct rec_source *s);
 
 /* wake.c: opens the events and rings of the wake-ups of the whole target, disabled; of threads that are born
  * later too. What is refused (a user may have none, limits) is told in s->no_wakes. 0, ST_ENOMEM, ST_EFAIL.

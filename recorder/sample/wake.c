@@ -53,7 +53,7 @@ static int wake_attr(struct rec_source *s, bool kernel)
         .type = PERF_TYPE_TRACEPOINT,
         .config = id,
         .sample_period = 1,
-        .sample_type = REC_SAMPLE_TYPE | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_RAW,
+        .sample_type = REC_SAMPLE_TYPE | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_RAW,
         .sample_id_all = 1,
         .write_backward = 1,
         .exclude_hv = 1,

@@ -5,7 +5,7 @@ set -u
 . "$SOURCE/tests/cli/lib.sh"
 go_first "$@"
 
-"$STALLTRAP" arm --source sample --ring 16M -o waits -- "$programs/timed_waits" 800 >out 2>arm.err || fail "arm ends with $?" arm.err
+"$STALLTRAP" arm --source sample --every-switch --ring 16M -o waits -- "$programs/timed_waits" 800 >out 2>arm.err || fail "arm ends with $?" arm.err
 grep -E '^read [0-9]+ [0-9]+ [0-9]+$' out >truth
 python3 "$SOURCE/tests/cli/check_waits.py" waits.1.db truth || fail "the calls are not what the program did"
 
@@ -21,7 +21,7 @@ if os.fork() == 0:
 for i in range(20):
     os.write(w, b"x" * 500000)
 EOF
-"$STALLTRAP" arm --source sample --syscalls --ring 16M -o writes -- python3 slow.py >out 2>arm.err || fail "arm ends with $?" arm.err
+"$STALLTRAP" arm --source sample --every-switch --syscalls --ring 16M -o writes -- python3 slow.py >out 2>arm.err || fail "arm ends with $?" arm.err
 sql writes.1.db "WITH e AS (SELECT *, lead(time_ns) OVER w AS end_ns, lead(detail) OVER w AS result FROM mark WHERE name IN ('syscall', 'sysret')
     WINDOW w AS (PARTITION BY thread_id ORDER BY time_ns))
     SELECT count(*), sum((SELECT count(*) FROM offcpu o WHERE o.thread_id = e.thread_id AND NOT preempted AND o.start_ns >= time_ns AND o.end_ns <= e.end_ns) > 1),

@@ -298,6 +298,29 @@ static void no_sample_for_periods_is_a_gap(void **state)
                         "interrupts were off\n");
 }
 
+/* Where the recorder samples less often, a thread is not sampled for longer; what it left out is a gap. */
+static void what_was_left_out_is_a_gap(void **state)
+{
+    static const char meta[] = "left_out=since=3000000 switches=7 wakes=1 rate=250 of=1000\0";
+
+    (void)state;
+    recording_meta(meta, sizeof(meta) - 1);
+    user(2 * MS);
+    recording_at(3 * MS, 10, 10, 0);
+    recording_switch(true, true);
+    recording_at(4 * MS, 10, 10, 0);
+    recording_switch(false, false);
+    user(14 * MS);
+    user(27 * MS);
+    store();
+    assert_string_equal(
+        query(gaps),
+        "left out|2000|26000|sampled less often, so that it cost the target no more than it may: down to one "
+        "in 7 "
+        "context switches of a thread, 250 samples a second instead of 1000 where threads switch often\n"
+        "not sampled|13000|26000|the thread had a CPU: the machine stood still, or interrupts were off\n");
+}
+
 static void a_full_ring_hides_the_past(void **state)
 {
     static const char meta[] = "ring.0=tid=10 cpu=-1 since=1500000 offset=4096 size=100 truncated=0\0";
@@ -466,6 +489,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(samples_are_missed_behind_other_notices, set_up, tear_down),
         cmocka_unit_test_setup_teardown(throttling_is_a_gap, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_sample_for_periods_is_a_gap, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_was_left_out_is_a_gap, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_ring_hides_the_past, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_newborn_thread_is_whole, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_newborn_thread_whose_samples_were_overwritten, set_up, tear_down),

@@ -27,6 +27,8 @@ struct script {
 
     dec_measured_calls measured;
 
+    uint64_t all_until; /* every switch before it has a sample; 0: every one */
+
     dec_calls calls;
 };
 
@@ -70,6 +72,7 @@ static void make(struct script *s, uint64_t start, uint64_t end, bool whole)
                              .offcpu = s->offcpu,
                              .noffcpu = s->noffcpu,
                              .measured = &s->measured,
+                             .part_since = s->all_until ? s->all_until : UINT64_MAX,
                              .tid = 7};
     struct dec_samples_segment segment = {
         .n = s->n, .start = start, .end = end, .born = whole, .ended = whole};
@@ -126,6 +129,30 @@ static void nothing_is_made_up_before_the_first_sample(void **state)
     assert_int_equal(count(&s, 'd'), 1);
     lasts(&s, 'a', 0, 500, 800);
     lasts(&s, 'm', 0, 50, 800);
+    end(&s);
+}
+
+/* Where not every switch has a sample, nobody knows where the thread was in a wait without one. */
+static void a_wait_without_a_sample_has_no_place(void **state)
+{
+    struct script s = {.all_until = 1000};
+
+    (void)state;
+    at(&s, 50, "mad", false);
+    off(&s, 100, 200, NULL);
+    at(&s, 300, "mad", false);
+    off(&s, 1000, 1100, NULL);
+    at(&s, 1200, "mad", false);
+    off(&s, 1300, 1400, "madR");
+    at(&s, 1500, "mad", false);
+    s.offcpu[3] = (struct dec_offcpu){.start = 1600, .end = 1700, .preempted = true};
+    s.noffcpu++;
+    at(&s, 1800, "mad", false);
+    make(&s, 0, 1900, true);
+    assert_int_not_equal(s.offcpu[0].call, 0);
+    assert_int_equal(s.offcpu[1].call, 0);
+    assert_int_equal(s.offcpu[2].call, 1 + (call(&s, 'r', 0) - s.calls.at));
+    assert_int_equal(s.offcpu[3].call, 0);
     end(&s);
 }
 
@@ -562,6 +589,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_made_up_before_the_first_sample),
+        cmocka_unit_test(a_wait_without_a_sample_has_no_place),
         cmocka_unit_test(nothing_is_made_up_at_a_switch),
         cmocka_unit_test(nothing_is_made_up_behind_the_last_sample),
         cmocka_unit_test(what_stays_is_one_call),
