@@ -110,6 +110,21 @@ has "warning" "'theirs/own/x.2.data' is not decoded: it has gone, or another fil
 is "databases" "x.1.db x.3.db" "$(cd theirs/own && ls *.db | xargs)"
 only_private
 
+run "so it is for a snapshot in perf's directory form: decode goes by the descriptors that arm hands over"
+mkdir made made/parts secret
+"$STALLTRAP" arm --source sample --no-decode -q -o made/x -- /bin/true >out 2>err
+mv made/x.1.data made/parts/data
+exec 8<made/parts 7<made
+mv made old
+ln -s secret made
+"$STALLTRAP" decode made/parts --given-input=8 --given-folder=7 -o made/parts.db >out 2>err
+is "exit status" 0 $?
+exec 8<&- 7<&-
+has "the line" '^wrote made/parts.db' out
+is "files" "parts parts.db" "$(ls -A old | xargs)"
+is "files where the link leads" "" "$(ls -A secret)"
+rm -rf made old secret
+
 run "where a name is a device, a link, a folder or a pipe, it stays one"
 "$STALLTRAP" arm --source sample -q -o made -- /bin/true >out 2>err
 [ -e made.1.db ] || fail "no database to export" 
