@@ -112,6 +112,8 @@ static void list_options(struct st_completion *c, const struct st_option *table)
     char name[64];
 
     for (const struct st_option *o = table; o->name; o++) {
+        if (!o->help)
+            continue;
         snprintf(name, sizeof(name), "--%s", o->name);
         st_complete_word(c, name, o->help);
         snprintf(name, sizeof(name), "--no-%s", o->name);

@@ -14,6 +14,20 @@
 
 enum { RANDOM = 6 /* characters */, TRIES = 100 };
 
+const char *st_folder_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+bool st_folder_holds(int folder, const char *name)
+{
+    struct stat st;
+
+    return !fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW);
+}
+
 int st_folder_of(const char *path, const char **name, struct st_error *err)
 {
     const char *slash = strrchr(path, '/');

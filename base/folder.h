@@ -14,6 +14,12 @@
  * long. */
 int st_folder_of(const char *path, const char **name, struct st_error *err);
 
+/* The part of `path` behind its folder; points into `path`. */
+const char *st_folder_name(const char *path);
+
+/* Whether anything stands under `name` in `folder`, be it a link that leads nowhere. */
+bool st_folder_holds(int folder, const char *name);
+
 /* Creates the file `name` (mode 0600) in `folder`, for reading and writing: a new one, never through a link.
  * Returns its descriptor or -1 with errno. */
 int st_folder_create(int folder, const char *name);

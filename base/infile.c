@@ -18,7 +18,7 @@ static bool fits(mode_t mode, enum st_infile_kind kind)
 }
 
 /* What was looked at is what is opened: by its descriptor in /proc. */
-static int reopen(int place, enum st_infile_kind kind)
+int st_infile_reopen(int place, enum st_infile_kind kind)
 {
     char path[32];
     struct stat st;
@@ -39,7 +39,7 @@ static int open_place(int place, enum st_infile_kind kind)
 
     if (place < 0)
         return -1;
-    fd = reopen(place, kind);
+    fd = st_infile_reopen(place, kind);
     error = errno;
     close(place);
     errno = error;

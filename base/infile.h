@@ -16,6 +16,10 @@ enum st_infile_kind {
  * where it is something else than `kind` allows. */
 int st_infile_open(const char *path, enum st_infile_kind kind);
 
+/* Opens for reading what the descriptor `place` (O_PATH will do) stands for; `place` stays the caller's. As
+ * st_infile_open. */
+int st_infile_reopen(int place, enum st_infile_kind kind);
+
 /* The same below the open folder `folder`, whatever links are in the path: nothing outside it is opened. */
 int st_infile_open_below(int folder, const char *path, enum st_infile_kind kind);
 

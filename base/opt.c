@@ -22,16 +22,18 @@ struct getopt_table {
 
     char negated[MOST_OPTIONS][40];
 
-    const char *words[2 * MOST_OPTIONS + 2];
+    const char *words[2 * MOST_OPTIONS + 2]; /* those that people are told of */
 
-    size_t n;
+    size_t n, nwords;
 };
 
-static void add_long(struct getopt_table *t, const char *name, bool arg, int code)
+static void add_long(struct getopt_table *t, const char *name, bool arg, bool told, int code)
 {
     t->longs[t->n] =
         (struct option){.name = name, .has_arg = arg ? required_argument : no_argument, .val = code};
-    t->words[t->n++] = name;
+    t->n++;
+    if (told)
+        t->words[t->nwords++] = name;
 }
 
 static void build(struct getopt_table *t, const struct st_option *table, bool stop_early)
@@ -43,14 +45,14 @@ static void build(struct getopt_table *t, const struct st_option *table, bool st
         *letter++ = '+';
     *letter++ = ':';
     *letter++ = 'h';
-    add_long(t, "help", false, HELP_CODE);
+    add_long(t, "help", false, true, HELP_CODE);
     for (int i = 0; table[i].name && i < MOST_OPTIONS; i++) {
         const struct st_option *o = &table[i];
 
-        add_long(t, o->name, o->arg != NULL, FIRST_CODE + 2 * i);
+        add_long(t, o->name, o->arg != NULL, o->help != NULL, FIRST_CODE + 2 * i);
         if (o->negatable) {
             snprintf(t->negated[i], sizeof(t->negated[i]), "no-%s", o->name);
-            add_long(t, t->negated[i], false, FIRST_CODE + 2 * i + 1);
+            add_long(t, t->negated[i], false, o->help != NULL, FIRST_CODE + 2 * i + 1);
         }
         if (o->letter) {
             *letter++ = o->letter;
@@ -106,9 +108,12 @@ static void print_help(const struct st_opt_usage *usage, const struct st_option 
     printf("Usage: stalltrap %s %s\n%s\n\n", usage->command, usage->synopsis, usage->about);
     for (; table->name; table++) {
         char left[64];
-        int n = table->letter ? snprintf(left, sizeof(left), "-%c, ", table->letter)
-                              : snprintf(left, sizeof(left), "    ");
+        int n;
 
+        if (!table->help)
+            continue;
+        n = table->letter ? snprintf(left, sizeof(left), "-%c, ", table->letter)
+                          : snprintf(left, sizeof(left), "    ");
         snprintf(left + n, sizeof(left) - (size_t)n, "--%s%s%s%s", table->negatable ? "[no-]" : "",
                  table->name, table->arg ? " " : "", table->arg ? table->arg : "");
         printf("  %-28s %s\n", left, table->help);
@@ -129,7 +134,7 @@ static int reject(const struct getopt_table *t, const char *command, const char 
                        command);
     word += 2;
     len = strcspn(word, "=");
-    near = st_nearest(word, len, t->words, t->n);
+    near = st_nearest(word, len, t->words, t->nwords);
     if (near && !strncmp(near, word, len) && !near[len])
         return st_fail(err, ST_EUSAGE, "option '--%s' takes no argument", near);
     if (near)

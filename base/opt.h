@@ -32,7 +32,7 @@ struct st_option {
 
     void *to;
 
-    const char *help; /* one line */
+    const char *help; /* one line; NULL: the option is for our own programs, and not told of */
 
     long least, most; /* ST_OPT_NUMBER */
 

@@ -1,6 +1,7 @@
 /* `stalltrap decode`: the command line. */
 #include "decoder/commands.h"
 #include "decoder/decode_job.h"
+#include "decoder/given.h"
 #include "decoder/worker.h"
 
 #include "base/log.h"
@@ -58,7 +59,7 @@ static int check_output(const struct decode_options *o, struct st_error *err)
 {
     struct stat st;
 
-    if (!o->output || stat(o->output, &st))
+    if (!o->output || dec_given_stat_output(o, &st))
         return 0;
     if (S_ISDIR(st.st_mode))
         return st_fail(err, ST_EFAIL, "cannot write '%s': it is a folder", o->output);
@@ -142,7 +143,22 @@ static const struct {
     {"cpuid15", "EAX/EBX", dec_raw_cpuid15, "TSC to crystal clock ratio"},
 };
 
-enum { COMMON_OPTIONS = 11, RAW_OPTIONS = sizeof(raw_options) / sizeof(raw_options[0]) };
+enum { COMMON_OPTIONS = 11, RAW_OPTIONS = sizeof(raw_options) / sizeof(raw_options[0]), GIVEN_OPTIONS = 2 };
+
+/* What `arm` hands over (decoder/given.h). */
+static void given_options(struct decode_options *o, struct st_option table[GIVEN_OPTIONS])
+{
+    static const char *const names[GIVEN_OPTIONS] = {"given-input", "given-folder"};
+    long *const to[GIVEN_OPTIONS] = {&o->given_input, &o->given_folder};
+
+    for (int i = 0; i < GIVEN_OPTIONS; i++)
+        table[i] = (struct st_option){.name = names[i],
+                                      .arg = "FD",
+                                      .kind = ST_OPT_NUMBER,
+                                      .to = to[i],
+                                      .least = STDERR_FILENO + 1,
+                                      .most = INT_MAX};
+}
 
 static void common_options(struct decode_options *o, struct st_option table[COMMON_OPTIONS])
 {
@@ -199,7 +215,7 @@ static void common_options(struct decode_options *o, struct st_option table[COMM
 
 static int parse(struct decode_options *o, int argc, char **argv, struct st_error *err)
 {
-    struct st_option table[COMMON_OPTIONS + RAW_OPTIONS + 1] = {0};
+    struct st_option table[COMMON_OPTIONS + RAW_OPTIONS + GIVEN_OPTIONS + 1] = {0};
 
     common_options(o, table);
     for (size_t i = 0; i < RAW_OPTIONS; i++)
@@ -209,6 +225,7 @@ static int parse(struct decode_options *o, int argc, char **argv, struct st_erro
                                                        .to = &o->raw,
                                                        .fn = raw_options[i].fn,
                                                        .help = raw_options[i].help};
+    given_options(o, table + COMMON_OPTIONS + RAW_OPTIONS);
     return st_opt_parse(&usage, table, argc, argv, false, err);
 }
 

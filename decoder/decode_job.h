@@ -10,6 +10,9 @@ enum decode_listing { DECODE_NO_LISTING, DECODE_BRANCHES, DECODE_CALLS, DECODE_P
 struct decode_options {
     const char *input; /* a perf.data; NULL: raw input */
 
+    long given_input, given_folder; /* descriptors that stand for `input`, and for the folder that it and
+                                       `output` are in (decoder/given.h); 0: none */
+
     const char *output; /* the database, by the name it will have; NULL: none is written */
 
     bool replace; /* an output that is there */

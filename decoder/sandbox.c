@@ -1,5 +1,6 @@
 /* What the worker gives up. Each layer holds alone; where the kernel or a container refuses one, the others
  * stay. */
+#include "decoder/given.h"
 #include "decoder/worker.h"
 
 #include <errno.h>
@@ -60,7 +61,7 @@ static uint64_t input_bytes(const struct decode_options *options)
     struct stat st;
     uint64_t bytes = 0;
 
-    if (options->input && !stat(options->input, &st))
+    if (options->input && !dec_given_stat_input(options, &st))
         bytes = S_ISDIR(st.st_mode) ? 1024 * MIB : (uint64_t)st.st_size;
     for (size_t i = 0; i < options->raw.traces.n; i++)
         if (!stat(options->raw.traces.at[i], &st))

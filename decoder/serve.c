@@ -7,6 +7,7 @@
 #include "base/progress.h"
 #include "base/safetext.h"
 #include "base/tempfiles.h"
+#include "decoder/given.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -75,10 +76,9 @@ static const char *below(const char *path, const char *folder)
     return path + n;
 }
 
+/* Beside the input. */
 static bool was_named(const struct decode_options *o, const char *path)
 {
-    if (o->input)
-        return !strcmp(o->input, path);
     for (size_t i = 0; i < o->raw.traces.n; i++)
         if (!strcmp(o->raw.traces.at[i], path))
             return true;
@@ -130,6 +130,8 @@ static int open_asked(const struct service *s, const struct dec_request *request
 {
     const char *rest;
 
+    if (s->options->input && !strcmp(s->options->input, request->path))
+        return dec_given_input(s->options, request->kind);
     /* The names that the decoder has for the running kernel. */
     if (was_named(s->options, request->path) || !strcmp(request->path, "/proc/kallsyms"))
         return st_infile_open(request->path, request->kind);
@@ -138,23 +140,6 @@ static int open_asked(const struct service *s, const struct dec_request *request
     if (s->code >= 0 && (rest = below(request->path, s->code_folder)))
         return st_infile_open_below(s->code, rest, request->kind);
     return open_other(request->path, request->kind);
-}
-
-/* The folder PREFIX.N.code beside a snapshot PREFIX.N.data, by the absolute name that the snapshot has for
- * it. */
-static void find_code(struct service *s)
-{
-    static const char suffix[] = ".data";
-    char *full = s->options->input ? realpath(s->options->input, NULL) : NULL;
-    size_t n = full ? strlen(full) : 0;
-    int place;
-
-    if (n > sizeof(suffix) && n < PATH_MAX - 8 && !strcmp(full + n - (sizeof(suffix) - 1), suffix)) {
-        snprintf(s->code_folder, sizeof(s->code_folder), "%.*s.code", (int)(n - (sizeof(suffix) - 1)), full);
-        place = open(s->code_folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        s->code = place;
-    }
-    free(full);
 }
 
 /* ---- requests ---- */
@@ -501,12 +486,12 @@ static void leave_signals(const sigset_t *before)
 
 static int run(struct service *s, char **argv, const sigset_t *before, struct st_error *err)
 {
-    int rc = s->options->output ? st_outfile_open(&s->out, s->options->output, err) : 0;
+    int rc = s->options->output ? dec_given_output(s->options, &s->out, err) : 0;
 
     if (rc)
         return rc;
-    s->input = s->options->input ? st_infile_open(s->options->input, ST_INFILE_FOLDER) : -1;
-    find_code(s);
+    s->input = s->options->input ? dec_given_input(s->options, ST_INFILE_FOLDER) : -1;
+    s->code = dec_given_code(s->options, s->code_folder);
     fflush(NULL);
     rc = start(s, argv, before, err);
     if (rc)

@@ -1,5 +1,6 @@
 /* Writes a perf.data: header, ids, attributes, records as they come, features at the end. */
 #include "perfdata/writer.h"
+#include "base/folder.h"
 #include "perfdata/shape.h"
 #include "perfdata/writer_state.h"
 
@@ -37,17 +38,27 @@ static void free_writer(struct pd_writer *w)
     free(w);
 }
 
-static int open_output(struct pd_writer *w, const char *path, bool directory, struct st_error *err)
+/* In the open folder `folder`; -1: in the one that `path` leads to. */
+static int open_output(struct pd_writer *w, int folder, const char *path, bool directory,
+                       struct st_error *err)
 {
     int rc;
 
+    if (!directory && folder >= 0)
+        return st_outfile_open_at(&w->out, folder, st_folder_name(path), path, err);
     if (!directory)
         return st_outfile_open(&w->out, path, err);
-    rc = pd_folder_open(&w->folder, path, err);
+    rc = pd_folder_open(&w->folder, folder, path, err);
     return rc ? rc : st_outfile_open_at(&w->out, w->folder.fd, "data", w->folder.path, err);
 }
 
 int pd_writer_open(const char *path, bool directory, struct pd_writer **out, struct st_error *err)
+{
+    return pd_writer_open_at(-1, path, directory, out, err);
+}
+
+int pd_writer_open_at(int folder, const char *path, bool directory, struct pd_writer **out,
+                      struct st_error *err)
 {
     struct pd_writer *w = calloc(1, sizeof(*w));
     int rc;
@@ -57,7 +68,7 @@ int pd_writer_open(const char *path, bool directory, struct pd_writer **out, str
         return st_nomem(err, "writing a snapshot");
     }
     pd_folder_init(&w->folder);
-    rc = open_output(w, path, directory, err);
+    rc = open_output(w, folder, path, directory, err);
     if (!rc)
         rc = pd_describe_machine(w, err);
     if (!rc)

@@ -18,6 +18,11 @@ struct pd_writer;
  * ST_ENOMEM. On error nothing is left behind. */
 int pd_writer_open(const char *path, bool directory, struct pd_writer **writer, struct st_error *err);
 
+/* The same in the open folder `folder`, which stays the caller's, under the last part of `path`: the rest of
+ * that is for messages. */
+int pd_writer_open_at(int folder, const char *path, bool directory, struct pd_writer **writer,
+                      struct st_error *err);
+
 /* Adds an event before the first record: its attribute (its size field is set here), the ids of all its
  * instances and its name for perf's lists (all copied). With several events each needs an id, at the same
  * place of the records (PERF_SAMPLE_IDENTIFIER): else the first record fails. ST_EFAIL: too late; ST_ENOMEM.

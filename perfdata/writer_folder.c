@@ -28,14 +28,28 @@ static char *without_slashes(const char *path)
     return strndup(path, n);
 }
 
-int pd_folder_open(struct pd_folder *f, const char *path, struct st_error *err)
+/* The folder that `f` will be in, into f->parent. */
+static int take_parent(struct pd_folder *f, int parent, struct st_error *err)
 {
+    if (parent < 0) {
+        f->parent = st_folder_of(f->path, &f->name, err);
+        return f->parent < 0 ? f->parent : 0;
+    }
+    f->name = st_folder_name(f->path);
+    f->parent = fcntl(parent, F_DUPFD_CLOEXEC, 3);
+    return f->parent < 0 ? st_fail_errno(err, ST_EFAIL, "cannot create a folder for '%s'", f->path) : 0;
+}
+
+int pd_folder_open(struct pd_folder *f, int parent, const char *path, struct st_error *err)
+{
+    int rc;
+
     f->path = without_slashes(path);
     if (!f->path)
         return st_nomem(err, "the name of a folder");
-    f->parent = st_folder_of(f->path, &f->name, err);
-    if (f->parent < 0)
-        return f->parent;
+    rc = take_parent(f, parent, err);
+    if (rc)
+        return rc;
     f->fd = st_folder_make_temp(f->parent, f->name, f->temp);
     return f->fd < 0 ? st_fail_errno(err, ST_EFAIL, "cannot create a folder for '%s'", path) : 0;
 }

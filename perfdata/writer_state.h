@@ -80,8 +80,9 @@ void pd_blob_add(struct pd_blob *blob, const void *data, size_t n);
 /* None yet. */
 void pd_folder_init(struct pd_folder *folder);
 
-/* Creates the folder beside its name. What was taken is freed by pd_folder_free, also on error. */
-int pd_folder_open(struct pd_folder *folder, const char *path, struct st_error *err);
+/* Creates the folder beside its name, in the open folder `parent` (-1: in the one that `path` leads to),
+ * which stays the caller's. What was taken is freed by pd_folder_free, also on error. */
+int pd_folder_open(struct pd_folder *folder, int parent, const char *path, struct st_error *err);
 
 /* Syncs the folder and gives it its name. The file in it is committed. */
 int pd_folder_commit(struct pd_folder *folder, struct st_error *err);

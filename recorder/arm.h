@@ -92,6 +92,8 @@ struct arm {
 
     int loop;
 
+    int folder; /* of the snapshots and their databases; -1: not open */
+
     struct rec_watch signals, timeout, after, unseen, launched, source_ready; /* fd -1: not open */
 
     struct arm_end end;

@@ -1,5 +1,6 @@
 /* Stalls that outlasted --until-end: their snapshots were written while they went on. When such a stall ends,
  * and arm still runs, its end is put into the snapshot, which is decoded again. */
+#include "base/folder.h"
 #include "base/log.h"
 #include "base/safetext.h"
 #include "base/stall_complete.h"
@@ -67,7 +68,7 @@ static int complete(struct arm *arm, struct arm_open_stall *o, const struct perf
     int rc;
 
     arm_load_kallsyms(arm);
-    rc = rec_room_fill(&o->room, o->data, record, arm->kallsyms, &why);
+    rc = rec_room_fill(&o->room, arm->folder, st_folder_name(o->data), record, arm->kallsyms, &why);
     if (rc == ST_ENOMEM)
         return st_fail(err, rc, "%s", why.text);
     if (rc < 0)
@@ -79,7 +80,7 @@ static int complete(struct arm *arm, struct arm_open_stall *o, const struct perf
         return 0;
     st_stall_complete(&o->record, end);
     tell_end(arm, o);
-    rc = rec_jobs_add(arm->jobs, o->data, o->db, o->reason,
+    rc = rec_jobs_add(arm->jobs, o->data, o->db, &o->room.file, o->reason,
                       REC_JOB_AGAIN | (arm->at_end || arm->finish ? 0 : REC_JOB_BESIDE), err);
     /* A snapshot that is pending comes first: then the jobs go on. */
     return rc || arm->finish || arm->cause.reason != ARM_NONE ? rc : rec_jobs_go(arm->jobs, err);

@@ -26,12 +26,9 @@ static uint64_t now_ns(void)
 /* Bytes free for us where the snapshots go. */
 static int disk_free(const struct arm *arm, uint64_t *bytes)
 {
-    const char *prefix = arm->options.prefix, *slash = strrchr(prefix, '/');
-    char folder[PATH_MAX];
     struct statvfs fs;
 
-    snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - prefix) + 1 : 1, slash ? prefix : ".");
-    if (statvfs(folder, &fs))
+    if (fstatvfs(arm->folder, &fs))
         return -1;
     *bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
     return 0;

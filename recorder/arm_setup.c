@@ -263,7 +263,8 @@ static int open_triggers(struct arm *arm, struct st_error *err)
 static int open_outside(struct arm *arm, struct st_error *err)
 {
     const struct arm_options *o = &arm->options;
-    struct rec_jobs_config jobs = {.decode = !o->no_decode,
+    struct rec_jobs_config jobs = {.folder = arm->folder,
+                                   .decode = !o->no_decode,
                                    .actions = o->then.each.at ? o->then.each.at + o->then.before : NULL,
                                    .nactions = o->then.each.n - o->then.before};
     const pid_t *pids = arm->launch.pid ? &arm->launch.pid : o->target.pids;
@@ -400,8 +401,11 @@ static bool has_ended(const struct st_target *target)
 
 int arm_open(struct arm *arm, struct st_error *err)
 {
-    int rc = rec_snapshot_check(arm->options.prefix, err);
+    int rc = 0;
 
+    arm->folder = rec_snapshot_folder(arm->options.prefix, err);
+    if (arm->folder < 0)
+        rc = arm->folder;
     raise_file_limit();
     arm_limits_set(arm);
     if (!rc)
@@ -466,5 +470,7 @@ void arm_close(struct arm *arm)
     close_watch(arm, &arm->signals, true);
     if (arm->loop >= 0)
         close(arm->loop);
+    if (arm->folder >= 0)
+        close(arm->folder);
     arm_options_free(&arm->options);
 }

@@ -1,4 +1,5 @@
 /* Takes a snapshot: captures, says what happened, writes, hands over to the jobs, goes on. */
+#include "base/folder.h"
 #include "base/log.h"
 #include "base/safetext.h"
 #include "recorder/arm.h"
@@ -71,7 +72,7 @@ void arm_tell(struct arm *arm)
 }
 
 static int write_numbered(const struct rec_snapshot *s, const char *prefix, char **data, char **db,
-                          struct st_error *err)
+                          struct rec_written *file, struct st_error *err)
 {
     int rc = ST_EFAIL;
 
@@ -79,7 +80,7 @@ static int write_numbered(const struct rec_snapshot *s, const char *prefix, char
     for (int i = 0; i < MOST_TRIES; i++) {
         unsigned n;
 
-        rc = rec_snapshot_next(prefix, &n, err);
+        rc = rec_snapshot_next(s->folder, prefix, &n, err);
         if (rc)
             return rc;
         free(*data);
@@ -88,8 +89,8 @@ static int write_numbered(const struct rec_snapshot *s, const char *prefix, char
         *db = rec_snapshot_path(prefix, n, "db");
         if (!*data || !*db)
             return st_nomem(err, "a file name");
-        rc = rec_snapshot_write(s, *data, err);
-        if (!rc || access(*data, F_OK))
+        rc = rec_snapshot_write(s, *data, file, err);
+        if (!rc || !st_folder_holds(s->folder, st_folder_name(*data)))
             return rc;
         /* Somebody else took the number: the next one. */
     }
@@ -120,7 +121,9 @@ static int write_snapshot(struct arm *arm, struct st_error *err)
     const struct arm_cause *c = &arm->cause;
     bool trap = c->reason == ARM_TRIGGER;
     struct rec_room room = {0};
+    struct rec_written file;
     struct rec_snapshot s = {
+        .folder = arm->folder,
         .room = arm->finish || enough(arm) ? NULL : &room,
         .capture = &arm->capture,
         .ops = arm->ops,
@@ -148,13 +151,13 @@ static int write_snapshot(struct arm *arm, struct st_error *err)
         .nwarnings = arm->warnings.n,
     };
     char *data, *db;
-    int rc = write_numbered(&s, arm->options.prefix, &data, &db, err);
+    int rc = write_numbered(&s, arm->options.prefix, &data, &db, &file, err);
 
     if (!rc) {
         arm->written++;
         arm->last_reason = c->reason;
         answer_snap(arm, data, NULL);
-        rc = rec_jobs_add(arm->jobs, data, db, trap ? s.trigger : s.reason,
+        rc = rec_jobs_add(arm->jobs, data, db, &file, trap ? s.trigger : s.reason,
                           (arm->at_end ? 0 : REC_JOB_ACTIONS) |
                               (!trap && rec_jobs_waiting(arm->jobs) >= ARM_MOST_WAITING ? REC_JOB_LATER : 0) |
                               (!arm->at_end && !arm->finish && !enough(arm) ? REC_JOB_BESIDE : 0),

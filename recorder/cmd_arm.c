@@ -25,7 +25,7 @@ int st_cmd_arm(int argc, char **argv)
         return st_log_error("arm", &(struct st_error){.code = ST_ENOMEM, .text = "out of memory"});
     arm->argc = argc;
     arm->argv = argv;
-    arm->loop = arm->clock.fd = -1;
+    arm->loop = arm->folder = arm->clock.fd = -1;
     arm->signals.fd = arm->timeout.fd = arm->after.fd = arm->unseen.fd = arm->launched.fd =
         arm->source_ready.fd = arm->end.timer.fd = arm->limits.timer.fd = -1;
     arm->launch.go = arm->launch.result = -1;

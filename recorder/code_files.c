@@ -33,6 +33,11 @@ struct adder {
 
 int rec_code_files_open(struct rec_code_files *files, const char *data, struct st_error *err)
 {
+    return rec_code_files_open_at(files, -1, data, err);
+}
+
+int rec_code_files_open_at(struct rec_code_files *files, int folder, const char *data, struct st_error *err)
+{
     static const char suffix[] = ".data";
     size_t len = strlen(data);
     char *cwd = data[0] == '/' ? strdup("") : getcwd(NULL, 0);
@@ -48,10 +53,11 @@ int rec_code_files_open(struct rec_code_files *files, const char *data, struct s
     free(cwd);
     if (n < 0 || (size_t)n >= sizeof(files->folder))
         return st_fail(err, ST_EFAIL, "the name of a folder beside '%s' is too long", data);
-    files->parent = st_folder_of(files->folder, &name, err);
+    files->name = (size_t)(st_folder_name(files->folder) - files->folder);
+    files->parent = folder < 0 ? st_folder_of(files->folder, &name, err) : fcntl(folder, F_DUPFD_CLOEXEC, 3);
     if (files->parent < 0)
-        return files->parent;
-    files->name = (size_t)(name - files->folder);
+        return folder < 0 ? files->parent
+                          : st_fail_errno(err, ST_EFAIL, "cannot make the folder '%s'", files->folder);
     return 0;
 }
 

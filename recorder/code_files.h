@@ -60,6 +60,9 @@ struct rec_code_files {
  * named, or the one that it will be in cannot be opened. */
 int rec_code_files_open(struct rec_code_files *files, const char *data, struct st_error *err);
 
+/* The same in the open folder `folder`, which stays the caller's; -1: the one that `data` leads to. */
+int rec_code_files_open_at(struct rec_code_files *files, int folder, const char *data, struct st_error *err);
+
 /* Copies what the mappings of process `pid` need. A process that is gone, or a mapping that cannot be read,
  * is left out. ST_EFAIL: the copies cannot be written; ST_ENOMEM. */
 int rec_code_files_add(struct rec_code_files *files, pid_t pid, struct st_error *err);

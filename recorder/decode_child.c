@@ -2,6 +2,7 @@
 #include "recorder/decode_child.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/ioprio.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,12 +26,32 @@ void rec_decode_hurry(pid_t pid)
     syscall(SYS_ioprio_set, IOPRIO_WHO_PGRP, pid, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_NONE, 0));
 }
 
+/* "--OPTION=FD" for a descriptor that the program which is started then has. */
+static char *hand_over(const char *option, int fd)
+{
+    char *word;
+
+    return fcntl(fd, F_SETFD, 0) || asprintf(&word, "--%s=%d", option, fd) < 0 ? NULL : word;
+}
+
 void rec_decode_run(void *arg)
 {
     const struct rec_decode *d = arg;
-    char *argv[] = {"stalltrap", "decode", strdup(d->data), "-o", strdup(d->db), d->again ? "--force" : NULL,
+    char *argv[] = {"stalltrap",
+                    "decode",
+                    strdup(d->data),
+                    "-o",
+                    strdup(d->db),
+                    hand_over("given-input", d->in),
+                    hand_over("given-folder", d->folder),
+                    d->again ? "--force" : NULL,
                     NULL};
 
+    /* Without them it would go by the paths. */
+    if (!argv[2] || !argv[4] || !argv[5] || !argv[6]) {
+        fprintf(stderr, "stalltrap arm: cannot start `stalltrap decode`: out of memory\n");
+        return;
+    }
     /* Ctrl-C is for the recorder, which then decides about this child. */
     setpgid(0, 0);
     if (d->beside)

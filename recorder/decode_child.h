@@ -8,7 +8,11 @@
 #include <stdbool.h>
 
 struct rec_decode {
-    const char *data, *db; /* paths; must live until the child runs */
+    const char *data, *db; /* paths, for messages; must live until the child runs */
+
+    int in; /* the snapshot, open (O_PATH will do) */
+
+    int folder; /* that it is in, and `db` will be */
 
     bool beside; /* a recording that goes on: what it records comes first */
 

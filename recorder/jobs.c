@@ -1,5 +1,6 @@
 /* Decoding and actions, one job at a time. */
 #include "recorder/jobs.h"
+#include "base/folder.h"
 #include "base/log.h"
 #include "base/safetext.h"
 #include "base/vec.h"
@@ -15,6 +16,8 @@
 
 struct job {
     char *data, *db, *reason;
+
+    struct rec_written file; /* that `data` was when it was written */
 
     bool tried, decoded;
 
@@ -184,9 +187,23 @@ static int decode_done(void *ctx, int status, struct st_error *err)
 static int start_decode(struct rec_jobs *q, struct st_error *err)
 {
     struct job *j = q->queue.at[0];
+    int rc, in = rec_written_find(&j->file, q->config.folder, st_folder_name(j->data), REC_WRITTEN_ALL);
 
-    q->decode = (struct rec_decode){.data = j->data, .db = j->db, .beside = j->beside, .again = j->again};
-    if (!rec_child_start(&q->child, q->loop, rec_decode_run, &q->decode, true, decode_done, q, err))
+    if (in < 0) {
+        announce(j, "");
+        st_log_warn("'%s' is not decoded: it has gone, or another file has its name, which is not read",
+                    j->data);
+        return next_step(q, err);
+    }
+    q->decode = (struct rec_decode){.data = j->data,
+                                    .db = j->db,
+                                    .in = in,
+                                    .folder = q->config.folder,
+                                    .beside = j->beside,
+                                    .again = j->again};
+    rc = rec_child_start(&q->child, q->loop, rec_decode_run, &q->decode, true, decode_done, q, err);
+    close(in);
+    if (!rc)
         return 0;
     announce(j, "");
     st_log_warn("cannot decode: %s; the snapshot is whole: stalltrap decode %s", err->text, j->data);
@@ -200,7 +217,8 @@ static int next_step(struct rec_jobs *q, struct st_error *err)
     bool tried = j->tried;
 
     j->tried = true;
-    if (!tried && j->again && (!q->config.decode || access(j->db, F_OK)))
+    if (!tried && j->again &&
+        (!q->config.decode || !st_folder_holds(q->config.folder, st_folder_name(j->db))))
         return job_done(q, err); /* whoever decodes it later has all of it */
     if (!tried && q->config.decode && !j->later)
         return start_decode(q, err);
@@ -211,8 +229,8 @@ static int next_step(struct rec_jobs *q, struct st_error *err)
     return start_actions(q, err);
 }
 
-int rec_jobs_add(struct rec_jobs *q, const char *data, const char *db, const char *reason, unsigned flags,
-                 struct st_error *err)
+int rec_jobs_add(struct rec_jobs *q, const char *data, const char *db, const struct rec_written *file,
+                 const char *reason, unsigned flags, struct st_error *err)
 {
     struct job *j = calloc(1, sizeof(*j));
 
@@ -220,6 +238,7 @@ int rec_jobs_add(struct rec_jobs *q, const char *data, const char *db, const cha
         j->data = strdup(data);
         j->db = strdup(db);
         j->reason = strdup(reason);
+        j->file = *file;
         j->actions = flags & REC_JOB_ACTIONS;
         j->later = flags & REC_JOB_LATER;
         j->beside = flags & REC_JOB_BESIDE;

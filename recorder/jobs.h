@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "recorder/action.h"
+#include "recorder/written.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,6 +13,8 @@
 struct rec_jobs;
 
 struct rec_jobs_config {
+    int folder; /* that snapshots and databases are in, open; stays the caller's, until rec_jobs_close */
+
     bool decode;
 
     const struct rec_action *actions; /* without REC_ACTION_SNAPSHOT; run in order until one fails */
@@ -31,10 +34,12 @@ enum rec_job_flag {
         8, /* it was queued before, and its file has changed: the database is made again, if it is there */
 };
 
-/* Queues the snapshot `data` for `db` (paths, copied). `reason` is STALLTRAP_REASON of the actions; `flags`
+/* Queues the snapshot `data`, which is the file `file`, for `db` (paths as their user calls them, copied: the
+ * last parts are names in the jobs' folder). What has the name by then and is another file is not decoded.
+ * `reason` is STALLTRAP_REASON of the actions; `flags`
  * are enum rec_job_flag. ST_ENOMEM. */
-int rec_jobs_add(struct rec_jobs *jobs, const char *data, const char *db, const char *reason, unsigned flags,
-                 struct st_error *err);
+int rec_jobs_add(struct rec_jobs *jobs, const char *data, const char *db, const struct rec_written *file,
+                 const char *reason, unsigned flags, struct st_error *err);
 
 /* The recording has ended: nobody is there any more whom decoding could disturb. */
 void rec_jobs_hurry(struct rec_jobs *jobs);

@@ -241,7 +241,23 @@ static uint64_t bytes_to_write(const struct rec_snapshot *in, const struct rec_s
     return bytes;
 }
 
-int rec_snapshot_write(const struct rec_snapshot *in, const char *path, struct st_error *err)
+/* Gives the file its name, or drops it, for the error `rc`. */
+static int end_writing(struct pd_writer *w, int rc, struct rec_written *file, struct st_error *err)
+{
+    struct stat st = {0};
+
+    if (!rc)
+        rc = pd_writer_stat(w, &st, err);
+    if (file)
+        *file = (struct rec_written){.dev = st.st_dev, .ino = st.st_ino};
+    if (!rc)
+        return pd_writer_commit(w, err);
+    pd_writer_abort(w);
+    return rc;
+}
+
+int rec_snapshot_write(const struct rec_snapshot *in, const char *path, struct rec_written *file,
+                       struct st_error *err)
 {
     struct snap s = {.in = in,
                      .time = in->capture->how.done_time,
@@ -255,15 +271,12 @@ int rec_snapshot_write(const struct rec_snapshot *in, const char *path, struct s
     if (!rc)
         rc = snap_list_processes(&s, list, n, err);
     if (!rc)
-        rc = pd_writer_open(path, kernel, &s.w, err);
+        rc = in->folder < 0 ? pd_writer_open(path, kernel, &s.w, err)
+                            : pd_writer_open_at(in->folder, path, kernel, &s.w, err);
     if (!rc) {
         st_progress("writing the snapshot", bytes_to_write(in, list, n));
         snap_copy_code(&s, path);
-        rc = write_all(&s, kernel, list, n, err);
-        if (rc)
-            pd_writer_abort(s.w);
-        else
-            rc = pd_writer_commit(s.w, err);
+        rc = end_writing(s.w, write_all(&s, kernel, list, n, err), file, err);
         st_progress_end();
     }
     if (rc)

@@ -11,12 +11,15 @@
 #include "recorder/record_store.h"
 #include "recorder/sideband.h"
 #include "recorder/snapshot_room.h"
+#include "recorder/written.h"
 #include "triggers/trigger.h"
 
 #include <stdint.h>
 
 /* Everything that goes into it. All stays the caller's. */
 struct rec_snapshot {
+    int folder; /* that it is written to, open; -1: the one that its path leads to */
+
     const struct rec_capture *capture;
 
     const struct rec_source_ops *ops;
@@ -71,8 +74,10 @@ struct rec_snapshot {
  * REC_SAMPLE_TYPE. */
 void rec_snapshot_stall_attr(struct perf_event_attr *attr);
 
-/* Writes `path`. ST_EFAIL: cannot be written, or is there already; nothing stands under the name that was not
- * there before. */
-int rec_snapshot_write(const struct rec_snapshot *s, const char *path, struct st_error *err);
+/* Writes `path`, of which s->folder makes the last part alone count; `file` (NULL: not wanted) tells it from
+ * all other files. ST_EFAIL: cannot be written, or is there already; nothing stands under the name that was
+ * not there before. */
+int rec_snapshot_write(const struct rec_snapshot *s, const char *path, struct rec_written *file,
+                       struct st_error *err);
 
 #endif

@@ -119,7 +119,7 @@ int snap_write_vdsos(struct snap *s, struct st_error *err)
 void snap_copy_code(struct snap *s, const char *path)
 {
     struct st_error err = {0};
-    int rc = rec_code_files_open(&s->code, path, &err);
+    int rc = rec_code_files_open_at(&s->code, s->in->folder, path, &err);
 
     for (size_t i = 0; !rc && i < s->pids.n; i++)
         rc = rec_code_files_add(&s->code, s->pids.at[i], &err);

@@ -1,14 +1,17 @@
 /* PREFIX.N.data and PREFIX.N.db. */
 #include "recorder/snapshot_name.h"
+#include "base/folder.h"
 #include "base/outfile.h"
 #include "base/tempfiles.h"
 #include "base/vec.h"
 
 #include <ctype.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MOST = 999999999 };
 
@@ -44,21 +47,22 @@ static unsigned first_free(unsigned long *taken, size_t n)
     return free_one;
 }
 
-int rec_snapshot_next(const char *prefix, unsigned *n, struct st_error *err)
+int rec_snapshot_next(int folder, const char *prefix, unsigned *n, struct st_error *err)
 {
-    const char *slash = strrchr(prefix, '/');
-    const char *name = slash ? slash + 1 : prefix;
-    char folder[PATH_MAX];
+    const char *name = st_folder_name(prefix);
+    int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
     ST_VEC(unsigned long) taken = {0};
     unsigned long highest = 0;
     struct dirent *e;
     int rc = 0;
-    DIR *d;
 
-    snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - prefix) + 1 : 1, slash ? prefix : ".");
-    d = opendir(folder);
-    if (!d)
-        return st_fail_errno(err, ST_EFAIL, "cannot look for earlier snapshots in '%s'", folder);
+    if (!d) {
+        st_fail_errno(err, ST_EFAIL, "cannot look for earlier snapshots '%s.N.data'", prefix);
+        if (copy >= 0)
+            close(copy);
+        return ST_EFAIL;
+    }
     while ((e = readdir(d))) {
         unsigned long found = number_of(e->d_name, name, strlen(name));
 
@@ -78,34 +82,47 @@ int rec_snapshot_next(const char *prefix, unsigned *n, struct st_error *err)
 /* What a killed recording or decoding of the same prefix had begun. */
 static void sweep(int folder, const char *prefix)
 {
-    const char *slash = strrchr(prefix, '/');
     char name[NAME_MAX + 1];
-    int n = snprintf(name, sizeof(name), "%s.", slash ? slash + 1 : prefix);
+    int n = snprintf(name, sizeof(name), "%s.", st_folder_name(prefix));
 
     if (n > 0 && (size_t)n < sizeof(name))
         st_tempfile_sweep(folder, name);
 }
 
-int rec_snapshot_check(const char *prefix, struct st_error *err)
+/* The folder of `path`, in which a file of that name can be created. */
+static int open_checked(const char *path, const char *prefix, struct st_error *err)
+{
+    struct st_outfile probe;
+    const char *name;
+    unsigned n;
+    int folder = st_folder_of(path, &name, err), rc;
+
+    if (folder < 0)
+        return folder;
+    rc = rec_snapshot_next(folder, prefix, &n, err);
+    if (!rc)
+        rc = st_outfile_open_at(&probe, folder, name, path, err);
+    if (rc) {
+        close(folder);
+        return rc;
+    }
+    sweep(folder, prefix);
+    st_outfile_abort(&probe);
+    return folder;
+}
+
+int rec_snapshot_folder(const char *prefix, struct st_error *err)
 {
     char *path = rec_snapshot_path(prefix, 1, "data");
-    struct st_outfile probe;
-    unsigned n;
-    int rc;
+    int folder;
 
     if (!path)
         return st_nomem(err, "a file name");
-    rc = rec_snapshot_next(prefix, &n, err);
-    if (!rc)
-        rc = st_outfile_open(&probe, path, err);
-    if (!rc)
-        sweep(probe.folder, prefix);
-    if (!rc)
-        st_outfile_abort(&probe);
+    folder = open_checked(path, prefix, err);
     free(path);
-    if (rc)
+    if (folder < 0)
         st_hint(err, "-o PREFIX says where snapshots go (now: %s)", prefix);
-    return rc;
+    return folder;
 }
 
 char *rec_snapshot_path(const char *prefix, unsigned n, const char *suffix)

@@ -39,33 +39,24 @@ int snap_write_room(struct snap *s, struct st_error *err)
         rc = pd_writer_stat(s->w, &st, err);
     if (!rc) {
         room->size = (uint32_t)(pd_writer_size(s->w) - room->offset);
-        room->dev = st.st_dev;
-        room->ino = st.st_ino;
+        room->file = (struct rec_written){.dev = st.st_dev, .ino = st.st_ino};
     }
     free(raw);
     return rc;
 }
 
-/* The very file that was written, to read and write it; of a snapshot in perf's directory form the file
- * `data`. -1: it has gone, or another one has its name, which is not opened. */
-static int open_data(const char *path, const struct rec_room *room)
+/* The very file that was written, to read and write it. -1: it has gone, or another one has its name, which
+ * is not opened. */
+static int open_data(int folder, const char *name, const struct rec_room *room)
 {
-    int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC), folder, data = -1;
+    int place = rec_written_find(&room->file, folder, name, REC_WRITTEN_DATA), data;
     char again[32];
-    struct stat st;
 
-    if (fd >= 0 && !fstat(fd, &st) && S_ISDIR(st.st_mode)) {
-        folder = fd;
-        fd = openat(folder, "data", O_PATH | O_NOFOLLOW | O_CLOEXEC);
-        close(folder);
-    }
-    if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_dev == room->dev &&
-        st.st_ino == room->ino) {
-        snprintf(again, sizeof(again), "/proc/self/fd/%d", fd);
-        data = open(again, O_RDWR | O_CLOEXEC);
-    }
-    if (fd >= 0)
-        close(fd);
+    if (place < 0)
+        return -1;
+    snprintf(again, sizeof(again), "/proc/self/fd/%d", place);
+    data = open(again, O_RDWR | O_CLOEXEC);
+    close(place);
     return data;
 }
 
@@ -155,12 +146,13 @@ static int write_in_place(int fd, const struct rec_room *room, const snap_bytes 
     return st_fail_errno(err, ST_EFAIL, "cannot write the end of the stall into the snapshot");
 }
 
-int rec_room_fill(const struct rec_room *room, const char *path, const struct perf_event_header *end,
-                  const struct rec_kallsyms *kallsyms, struct st_error *err)
+int rec_room_fill(const struct rec_room *room, int folder, const char *name,
+                  const struct perf_event_header *end, const struct rec_kallsyms *kallsyms,
+                  struct st_error *err)
 {
     struct rec_sample_head head;
     snap_bytes bytes = {0};
-    int fd = room->size ? open_data(path, room) : -1, rc;
+    int fd = room->size ? open_data(folder, name, room) : -1, rc;
 
     if (fd < 0)
         return 1;

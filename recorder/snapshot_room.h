@@ -6,27 +6,26 @@
 
 #include "base/error.h"
 #include "recorder/kallsyms.h"
+#include "recorder/written.h"
 
 #include <linux/perf_event.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 /* Where it is. size 0: there is none. */
 struct rec_room {
-    dev_t dev; /* of the file, which another one may have replaced */
-
-    ino_t ino;
+    struct rec_written file;
 
     uint64_t offset; /* in it */
 
     uint32_t size;
 };
 
-/* Writes `end`, a stall record as it was drained (a sample of the bpf-output event), into the snapshot `path`
- * (as rec_snapshot_write was given it), with the names that `kallsyms` (NULL: none) knows. The file is whole
+/* Writes `end`, a stall record as it was drained (a sample of the bpf-output event), into the snapshot `name`
+ * in the open folder `folder`, with the names that `kallsyms` (NULL: none) knows. The file is whole
  * at every moment. Returns 0; 1: the file has gone, or is another one, or the room does not do: nothing was
  * changed; ST_EFAIL: it could not be written, and is as it was; ST_ENOMEM. */
-int rec_room_fill(const struct rec_room *room, const char *path, const struct perf_event_header *end,
-                  const struct rec_kallsyms *kallsyms, struct st_error *err);
+int rec_room_fill(const struct rec_room *room, int folder, const char *name,
+                  const struct perf_event_header *end, const struct rec_kallsyms *kallsyms,
+                  struct st_error *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* SQLite opens files by path alone. Its open(2) can be replaced (sqlite3_vfs.xSetSystemCall): one name stands
  * for the descriptor. */
 #include "tracedb/descriptor.h"
+#include "base/infile.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -67,7 +68,7 @@ int tdb_open_path(const char *path, sqlite3 **db)
 
     if (!too_long(path))
         return sqlite3_open_v2(path, db, SQLITE_OPEN_READONLY, NULL);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    fd = st_infile_open(path, ST_INFILE_FILE);
     if (fd < 0)
         return SQLITE_CANTOPEN;
     rc = open_by_name(fd, db, SQLITE_OPEN_READONLY);
@@ -95,7 +96,7 @@ int tdb_attach(sqlite3 *db, const char *path)
 
     if (!too_long(path))
         return attach_name(db, path);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    fd = st_infile_open(path, ST_INFILE_FILE);
     rc = fd < 0 ? SQLITE_CANTOPEN : replace_open();
     given = fd;
     if (!rc)

@@ -1,10 +1,10 @@
 /* Opens a trace database for reading, after checking that it is one. */
+#include "base/infile.h"
 #include "tracedb/descriptor.h"
 #include "tracedb/guard.h"
 #include "tracedb/tracedb.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,22 +51,33 @@ static int check(sqlite3 *db, const char *path, struct st_error *err)
     return 0;
 }
 
-/* SQLite says no more than "unable to open database file", and takes an empty file for an empty database. */
+static bool is_folder(const char *path)
+{
+    int fd = st_infile_open(path, ST_INFILE_FOLDER);
+
+    if (fd < 0)
+        return false;
+    close(fd);
+    return true;
+}
+
+/* SQLite says no more than "unable to open database file", takes an empty file for an empty database, and
+ * opens a device to see what it is. */
 static int check_file(const char *path, struct st_error *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat st = {0};
+    int fd = st_infile_open(path, ST_INFILE_FILE);
+    struct stat st;
 
-    if (fd >= 0 && !fstat(fd, &st) && S_ISDIR(st.st_mode)) {
-        close(fd);
-        fd = -1;
+    if (fd < 0 && errno == ENODEV) {
+        if (!is_folder(path))
+            return st_fail(err, ST_EBADFILE, "'%s' is no regular file", path);
         errno = EISDIR;
     }
     if (fd < 0)
         return st_fail_errno(err, ST_EFAIL, "cannot open '%s'", path);
+    if (fstat(fd, &st))
+        st.st_size = 0;
     close(fd);
-    if (!S_ISREG(st.st_mode)) /* SQLite would wait for a pipe's other end */
-        return st_fail(err, ST_EBADFILE, "'%s' is no regular file", path);
     return st.st_size ? 0 : st_fail(err, ST_EBADFILE, "'%s' is empty", path);
 }
 
@@ -120,7 +131,7 @@ static char *unchanging(const char *path)
     unsigned char modes[2] = {0};
     sqlite3_str *uri;
     char log[PATH_MAX];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = st_infile_open(path, ST_INFILE_FILE);
     bool wal = fd >= 0 && pread(fd, modes, 2, 18) == 2 && modes[0] == 2 && modes[1] == 2;
 
     if (fd >= 0)

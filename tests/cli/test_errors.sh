@@ -73,7 +73,7 @@ if ! "$STALLTRAP" doctor --json | grep -Eq '"key": "source\.(intel-pt|sample)".*
 fi
 
 run "output that cannot be written"
-try 1 "cannot look for earlier snapshots in '/no/such/folder/'" --source step -p "$target" -o /no/such/folder/x
+try 1 "cannot create a file for '/no/such/folder/x.1.data'" --source step -p "$target" -o /no/such/folder/x
 try 1 "cannot create a file for '/proc/x.1.data'" --source step -p "$target" -o /proc/x
 try 2 "the prefix of the files is empty" --source step -p "$target" -o ''
 try 2 "'/tmp/' is a folder: the files need a name" --source step -p "$target" -o /tmp/

@@ -122,6 +122,20 @@ kill -INT "$arm"
 end_of "$arm" 300 "$name"
 rm -f other.data again.db
 
+# The folder of the prefix is moved away, and its name leads elsewhere: the end is put into the snapshot, wherever that is now.
+mkdir -p own elsewhere
+begin "the snapshot's folder was moved" --source sample --until-end 200ms --snapshots 2 -o own/x
+wait_for 300 grep -q '^wrote own/x.1.data, own/x.1.db' arm.out || fail "$name: nothing was written" arm.out arm.err
+mv own old
+ln -s elsewhere own
+release
+wait_for 300 grep -q '^completed own/x.1.data, own/x.1.db' arm.out || fail "$name: the database is not completed" arm.out arm.err
+[ "$(sql old/x.1.db "SELECT count(*) FROM stalls WHERE tid = $target AND end_ns IS NOT NULL")" = 1 ] || fail "$name: no end" arm.out
+[ -z "$(ls -A elsewhere)" ] || fail "$name: something was written elsewhere: $(ls -A elsewhere)"
+kill -INT "$arm"
+end_of "$arm" 300 "$name"
+rm -rf old own elsewhere
+
 # What the snapshot holds is kept while the actions before it run, whatever the triggers tell meanwhile: the arm does not wait again.
 mkfifo other
 exec 7<>other

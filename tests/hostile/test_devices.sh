@@ -23,6 +23,19 @@ has "the trace of what it opens" 'dev/watchdog' strace.out
 is "times the device was opened" "" "$(grep 'dev/watchdog' strace.out | grep -v 'O_PATH\|/proc/' | head -3)"
 kill "$target"
 
+run "a database that is a device is not opened, and a pipe not waited for"
+mknod null.db c 1 3
+mkfifo pipe.db
+for command in report "query SELECT" "export --to folded"; do
+    for file in null.db pipe.db; do
+        words=($command)
+        timeout 60 strace -f -qq -o strace.out -e trace=open,openat,openat2 "$STALLTRAP" "${words[0]}" $file "${words[@]:1}" >out 2>err
+        is "exit status of $command $file" 1 $?
+        has "why" "'$file' is no regular file" err
+        is "times it was opened" "" "$(grep "$file" strace.out | grep -v 'O_PATH' | head -3)"
+    done
+done
+
 run "a BPF object that is a pipe"
 mkfifo pipe.o
 timeout 60 "$STALLTRAP" watch --on bpf:pipe.o -- /bin/true >out 2>err

@@ -60,6 +60,71 @@ attack fsync delay_enter "cd theirs && mv x.1.code old && ln -s ../roots x.1.cod
 roots_files
 is "exit status" 1 $status
 
+# own_scene: the folder of the prefix is root's, in one of nobody's; beside that, one that root alone may enter, with a private recording
+own_scene() {
+    scene
+    kill -KILL "$target"
+    mkdir theirs/own
+    chmod 700 roots
+    "$STALLTRAP" arm --source sample --no-decode -q -o private -- /bin/true >out 2>err
+    mv private.1.data roots/private.data
+    sleep 1000 &
+    target=$!
+    started+=("$target")
+}
+
+# only_private: root's folder holds what it held
+only_private() {
+    is "files in root's folder" "hosts passwd private.data shadow" "$(ls -A roots | xargs)"
+}
+
+run "after arming the prefix's folder is moved, and becomes a link: all is written to the folder that it was"
+own_scene
+arm --source sample -o theirs/own/x -p "$target"
+as_nobody "cd theirs && mv own old && ln -s ../roots own" || fail "nobody could not move it"
+kill -USR2 "$arm"
+wait_for "the first snapshot" grep -q '^wrote theirs/own/x.1.data, theirs/own/x.1.db' out
+kill -INT "$arm"
+wait_arm
+is "exit status" 0 $status
+has "the second snapshot" '^wrote theirs/own/x.2.data, theirs/own/x.2.db' out
+is "files" "x.1.data x.1.db x.2.data x.2.db" "$(ls -A theirs/old | xargs)"
+only_private
+
+run "a snapshot that waits to be decoded becomes a link to a recording of root's: that is not read"
+own_scene
+chown 65534 theirs/own
+arm --source sample -o theirs/own/x --then 'shell:while [ ! -e go ]; do sleep 0.1; done' -p "$target"
+kill -USR2 "$arm"
+wait_for "the first snapshot" grep -q '^wrote theirs/own/x.1.data' out
+kill -USR2 "$arm"
+wait_for "the second snapshot" test -e theirs/own/x.2.data
+as_nobody "cd theirs/own && mv x.2.data old && ln -s ../../roots/private.data x.2.data" || fail "nobody could not replace it"
+touch go
+wait_for "what becomes of the second" grep -q '^wrote theirs/own/x.2.data' out
+kill -INT "$arm"
+wait_arm
+rm go
+is "exit status" 0 $status
+has "warning" "'theirs/own/x.2.data' is not decoded: it has gone, or another file has its name" err
+is "databases" "x.1.db x.3.db" "$(cd theirs/own && ls *.db | xargs)"
+only_private
+
+run "so it is for a snapshot in perf's directory form: decode goes by the descriptors that arm hands over"
+mkdir made made/parts secret
+"$STALLTRAP" arm --source sample --no-decode -q -o made/x -- /bin/true >out 2>err
+mv made/x.1.data made/parts/data
+exec 8<made/parts 7<made
+mv made old
+ln -s secret made
+"$STALLTRAP" decode made/parts --given-input=8 --given-folder=7 -o made/parts.db >out 2>err
+is "exit status" 0 $?
+exec 8<&- 7<&-
+has "the line" '^wrote made/parts.db' out
+is "files" "parts parts.db" "$(ls -A old | xargs)"
+is "files where the link leads" "" "$(ls -A secret)"
+rm -rf made old secret
+
 run "where a name is a device, a link, a folder or a pipe, it stays one"
 "$STALLTRAP" arm --source sample -q -o made -- /bin/true >out 2>err
 [ -e made.1.db ] || fail "no database to export" 

@@ -141,7 +141,7 @@ struct parsed {
 
     uint64_t timeout, ring;
 
-    long snapshots;
+    long snapshots, untold;
 
     struct st_target target;
 };
@@ -155,6 +155,7 @@ static int parse(struct parsed *p, char **argv, struct st_error *err)
         {"ring", 0, "SIZE", ST_OPT_SIZE, &p->ring, "", 0, 0, NULL, false},
         {"snapshots", 0, "N", ST_OPT_NUMBER, &p->snapshots, "", 0, 1000, NULL, false},
         {"pid", 'p', "PID", ST_OPT_CALL, &p->target, "", 0, 0, st_target_add_pids, false},
+        {"untold", 0, "N", ST_OPT_NUMBER, &p->untold, NULL, 0, 10, NULL, false},
         {0},
     };
     int argc = 0;
@@ -166,20 +167,22 @@ static int parse(struct parsed *p, char **argv, struct st_error *err)
 
 static void options_are_parsed(void **state)
 {
-    char *argv[] = {"arm", "--no-kernel", "-o", "x",  "--timeout", "3s", "--ring=4M", "-p",
-                    "7,9", "--snapshots", "2",  "--", "ls",        "-l", NULL};
+    char *argv[] = {"arm",       "--no-kernel", "-o",  "x",           "--timeout", "3s",
+                    "--ring=4M", "-p",          "7,9", "--snapshots", "2",         "--untold",
+                    "4",         "--",          "ls",  "-l",          NULL};
     struct parsed p = {.kernel = true};
     struct st_error err = {0};
     int first = parse(&p, argv, &err);
 
     (void)state;
-    assert_int_equal(first, 12);
+    assert_int_equal(first, 14);
     assert_true(st_opt_had_dashes(argv, first));
     assert_false(p.kernel);
     assert_string_equal(p.output, "x");
     assert_int_equal(p.timeout, 3000000000);
     assert_int_equal(p.ring, 4 << 20);
     assert_int_equal(p.snapshots, 2);
+    assert_int_equal(p.untold, 4);
     assert_int_equal(p.target.npids, 2);
     assert_int_equal(p.target.pids[1], 9);
     st_target_free(&p.target);
@@ -198,6 +201,7 @@ static void wrong_options_are_named(void **state)
                 {"--no-kernel=3", NULL, "takes no argument"},
                 {"-z", NULL, "unknown option '-z'"},
                 {"-p", "abc", "no whole number"},
+                {"--untolt", "4", "unknown or ambiguous option '--untolt'"},
                 {"--frobnicate", NULL, "--help"}};
 
     (void)state;

@@ -2,6 +2,7 @@
 #include "recording.h"
 #include "scratch.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -325,6 +326,33 @@ static void nothing_stands_under_the_name_before_the_end(void **state)
     pd_writer_abort(NULL);
 }
 
+/* The name of the folder leads elsewhere by then. */
+static void an_open_folder_is_what_counts(void **state)
+{
+    char old[256], path[256];
+    struct pd_writer *w;
+
+    for (int directory = 0; directory < 2; directory++) {
+        int folder;
+
+        snprintf(path, sizeof(path), "%s", scratch_path(state, directory ? "b" : "a"));
+        snprintf(old, sizeof(old), "%s", scratch_path(state, directory ? "old-b" : "old-a"));
+        assert_int_equal(mkdir(path, 0755), 0);
+        folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        assert_true(folder >= 0);
+        assert_int_equal(rename(path, old), 0);
+        strcat(path, "/x.data");
+        assert_int_equal(pd_writer_open_at(folder, path, directory, &w, NULL), 0);
+        close(folder);
+        assert_int_equal(recording_events(w, NULL), 0);
+        assert_int_equal(recording_records(w, NULL), 0);
+        assert_int_equal(pd_writer_commit(w, NULL), 0);
+        assert_int_equal(scratch_entries(old), 1);
+        strcat(old, "/x.data");
+        pd_reader_close(open_good(old));
+    }
+}
+
 static void what_was_there_stays(void **state)
 {
     const char *path = scratch_path(state, "a.data");
@@ -537,6 +565,7 @@ int main(void)
         TEST(directory_form_comes_back),
         TEST(a_snapshot_is_private),
         TEST(nothing_stands_under_the_name_before_the_end),
+        TEST(an_open_folder_is_what_counts),
         TEST(what_was_there_stays),
         TEST(a_folder_that_was_there_stays),
         TEST(a_place_that_cannot_be_written_is_told),

@@ -214,6 +214,7 @@ int write_it(struct world *w, const char *path, struct st_error *err)
     static char *argv[] = {"arm", "--source", "fake"};
     static const char *const warnings[] = {"mind the gap"};
     struct rec_snapshot s = {
+        .folder = -1,
         .capture = &w->capture,
         .ops = &fake,
         .sideband = w->sideband,
@@ -233,7 +234,7 @@ int write_it(struct world *w, const char *path, struct st_error *err)
         .room = w->room,
     };
 
-    return rec_snapshot_write(&s, path, err);
+    return rec_snapshot_write(&s, path, NULL, err);
 }
 
 void capture(struct world *w)

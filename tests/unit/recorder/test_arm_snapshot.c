@@ -166,9 +166,10 @@ int __wrap_rec_sideband_drain(struct rec_sideband *sideband, struct st_error *er
     return 0;
 }
 
-int __wrap_rec_snapshot_next(const char *prefix, unsigned *n, struct st_error *err);
-int __wrap_rec_snapshot_next(const char *prefix, unsigned *n, struct st_error *err)
+int __wrap_rec_snapshot_next(int folder, const char *prefix, unsigned *n, struct st_error *err);
+int __wrap_rec_snapshot_next(int folder, const char *prefix, unsigned *n, struct st_error *err)
 {
+    (void)folder;
     (void)prefix;
     (void)err;
     *n = 1;
@@ -190,11 +191,14 @@ static bool holds_completed(const struct rec_store *store)
     return found;
 }
 
-int __wrap_rec_snapshot_write(const struct rec_snapshot *s, const char *path, struct st_error *err);
-int __wrap_rec_snapshot_write(const struct rec_snapshot *s, const char *path, struct st_error *err)
+int __wrap_rec_snapshot_write(const struct rec_snapshot *s, const char *path, struct rec_written *file,
+                              struct st_error *err);
+int __wrap_rec_snapshot_write(const struct rec_snapshot *s, const char *path, struct rec_written *file,
+                              struct st_error *err)
 {
     (void)path;
     (void)err;
+    *file = (struct rec_written){0};
     step("write");
     ntold = s->npauses;
     assert_true(ntold <= sizeof(told) / sizeof(told[0]));
@@ -207,14 +211,17 @@ int __wrap_rec_snapshot_write(const struct rec_snapshot *s, const char *path, st
     return 0;
 }
 
-int __wrap_rec_jobs_add(struct rec_jobs *jobs, const char *data, const char *db, const char *reason,
-                        unsigned flags, struct st_error *err);
-int __wrap_rec_jobs_add(struct rec_jobs *jobs, const char *data, const char *db, const char *reason,
-                        unsigned flags, struct st_error *err)
+int __wrap_rec_jobs_add(struct rec_jobs *jobs, const char *data, const char *db,
+                        const struct rec_written *file, const char *reason, unsigned flags,
+                        struct st_error *err);
+int __wrap_rec_jobs_add(struct rec_jobs *jobs, const char *data, const char *db,
+                        const struct rec_written *file, const char *reason, unsigned flags,
+                        struct st_error *err)
 {
     (void)jobs;
     (void)data;
     (void)db;
+    (void)file;
     (void)reason;
     (void)flags;
     (void)err;

@@ -49,6 +49,8 @@ static int decoder_main(const char *in, const char *out)
 struct place {
     char folder[64];
 
+    int at; /* it, open */
+
     int loop, saved;
 
     char said[4096];
@@ -60,6 +62,7 @@ static int set_up(void **state)
 
     strcpy(p->folder, "/tmp/stalltrap-unit.XXXXXX");
     assert_non_null(mkdtemp(p->folder));
+    p->at = open(p->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     p->loop = rec_loop_open(NULL);
     p->saved = -1;
     *state = p;
@@ -72,6 +75,7 @@ static int tear_down(void **state)
     char command[128];
 
     close(p->loop);
+    close(p->at);
     snprintf(command, sizeof(command), "rm -rf %s", p->folder);
     assert_int_equal(system(command), 0);
     free(p);
@@ -130,6 +134,16 @@ static const char *release_stdout(struct place *p)
 
 /* ------------------------------------------------------------------ jobs */
 
+static const struct rec_written *file_of(struct place *p, const char *name)
+{
+    static struct rec_written file;
+    struct stat st;
+
+    assert_int_equal(stat(path_of(p, name), &st), 0);
+    file = (struct rec_written){.dev = st.st_dev, .ino = st.st_ino};
+    return &file;
+}
+
 static const char *run_jobs(struct place *p, const struct rec_jobs_config *config, const char *db,
                             bool beside)
 {
@@ -138,8 +152,8 @@ static const char *run_jobs(struct place *p, const struct rec_jobs_config *confi
 
     catch_stdout(p);
     assert_int_equal(rec_jobs_open(p->loop, config, &jobs, &err), 0);
-    assert_int_equal(rec_jobs_add(jobs, path_of(p, "x.1.data"), path_of(p, db), "because",
-                                  REC_JOB_ACTIONS | (beside ? REC_JOB_BESIDE : 0), &err),
+    assert_int_equal(rec_jobs_add(jobs, path_of(p, "x.1.data"), path_of(p, db), file_of(p, "x.1.data"),
+                                  "because", REC_JOB_ACTIONS | (beside ? REC_JOB_BESIDE : 0), &err),
                      0);
     assert_int_equal(rec_jobs_go(jobs, &err), 0);
     while (rec_jobs_busy(jobs))
@@ -155,7 +169,8 @@ static void decode_one(struct place *p, const char *db, bool beside, const char 
     put(p, "x.1.data", "ok");
     snprintf(told, sizeof(told), "wrote %s, %s (12,345 calls, 9.8 ms of history)\n", path_of(p, "x.1.data"),
              path_of(p, db));
-    assert_string_equal(run_jobs(p, &(struct rec_jobs_config){.decode = true}, db, beside), told);
+    assert_string_equal(run_jobs(p, &(struct rec_jobs_config){.folder = p->at, .decode = true}, db, beside),
+                        told);
     assert_string_equal(get(p, db), expected);
 }
 
@@ -166,6 +181,41 @@ static void decoding_steps_back_beside_a_recording_that_goes_on(void **state)
     snprintf(expected, sizeof(expected), "nice=%d group=1\n", getpriority(PRIO_PROCESS, 0));
     decode_one(*state, "x.1.db", false, expected);
     decode_one(*state, "y.1.db", true, "nice=19 group=1\n");
+}
+
+static void another_file_of_that_name_is_not_decoded(void **state)
+{
+    static const struct rec_action actions[] = {
+        {.kind = REC_ACTION_SHELL, .text = "a", .command = "printf '%s' \"${STALLTRAP_DB-none}\""}};
+    struct place *p = *state;
+    struct rec_jobs_config config = {.folder = p->at, .decode = true, .actions = actions, .nactions = 1};
+    struct rec_written file;
+    struct rec_jobs *jobs;
+    char expected[512];
+
+    put(p, "secret", "ok");
+    put(p, "x.1.data", "ok");
+    file = *file_of(p, "x.1.data");
+    assert_int_equal(renameat(p->at, "x.1.data", p->at, "old"), 0);
+    catch_stdout(p);
+    assert_int_equal(rec_jobs_open(p->loop, &config, &jobs, NULL), 0);
+    for (int i = 0; i < 3; i++) { /* none, a link, another file */
+        if (i == 1)
+            assert_int_equal(symlinkat("secret", p->at, "x.1.data"), 0);
+        if (i == 2)
+            assert_int_equal(renameat(p->at, "secret", p->at, "x.1.data"), 0);
+        assert_int_equal(rec_jobs_add(jobs, path_of(p, "x.1.data"), path_of(p, "x.1.db"), &file, "because",
+                                      REC_JOB_ACTIONS, NULL),
+                         0);
+        assert_int_equal(rec_jobs_go(jobs, NULL), 0);
+        while (rec_jobs_busy(jobs))
+            assert_int_equal(rec_loop_turn(p->loop, NULL), 0);
+    }
+    rec_jobs_close(jobs);
+    snprintf(expected, sizeof(expected), "wrote %1$s\nnonewrote %1$s\nnonewrote %1$s\nnone",
+             path_of(p, "x.1.data"));
+    assert_string_equal(release_stdout(p), expected);
+    assert_int_equal(access(path_of(p, "x.1.db"), F_OK), -1);
 }
 
 static void a_decoder_that_fails_leaves_the_snapshot(void **state)
@@ -180,10 +230,11 @@ static void a_decoder_that_fails_leaves_the_snapshot(void **state)
     put(p, "x.1.data", "F");
     snprintf(expected, sizeof(expected), "wrote %s\nbecause %s none", path_of(p, "x.1.data"),
              path_of(p, "x.1.data"));
-    assert_string_equal(run_jobs(p,
-                                 &(struct rec_jobs_config){.decode = true, .actions = actions, .nactions = 1},
-                                 "x.1.db", false),
-                        expected);
+    assert_string_equal(
+        run_jobs(
+            p, &(struct rec_jobs_config){.folder = p->at, .decode = true, .actions = actions, .nactions = 1},
+            "x.1.db", false),
+        expected);
     assert_string_equal(get(p, "x.1.data"), "F");
     assert_int_equal(access(path_of(p, "x.1.db"), F_OK), -1);
 }
@@ -195,15 +246,16 @@ static void jobs_wait_for_each_other(void **state)
         {.kind = REC_ACTION_SHELL, .text = "b", .command = "printf b; test $STALLTRAP_REASON != two"},
         {.kind = REC_ACTION_SHELL, .text = "c", .command = "printf c"}};
     struct place *p = *state;
+    const struct rec_written none = {0};
     struct rec_jobs_config config = {.actions = actions, .nactions = 3};
     struct st_error err = {0};
     struct rec_jobs *jobs;
 
     catch_stdout(p);
     assert_int_equal(rec_jobs_open(p->loop, &config, &jobs, &err), 0);
-    assert_int_equal(rec_jobs_add(jobs, "1.data", "1.db", "one", REC_JOB_ACTIONS, &err), 0);
-    assert_int_equal(rec_jobs_add(jobs, "2.data", "2.db", "two", REC_JOB_ACTIONS, &err), 0);
-    assert_int_equal(rec_jobs_add(jobs, "3.data", "3.db", "three", REC_JOB_ACTIONS, &err), 0);
+    assert_int_equal(rec_jobs_add(jobs, "1.data", "1.db", &none, "one", REC_JOB_ACTIONS, &err), 0);
+    assert_int_equal(rec_jobs_add(jobs, "2.data", "2.db", &none, "two", REC_JOB_ACTIONS, &err), 0);
+    assert_int_equal(rec_jobs_add(jobs, "3.data", "3.db", &none, "three", REC_JOB_ACTIONS, &err), 0);
     assert_int_equal(rec_jobs_go(jobs, &err), 0);
     assert_int_equal(rec_jobs_go(jobs, &err), 0);
     while (rec_jobs_busy(jobs))
@@ -215,15 +267,15 @@ static void jobs_wait_for_each_other(void **state)
 static void a_decoder_that_hangs_is_ended(void **state)
 {
     struct place *p = *state;
-    struct rec_jobs_config config = {.decode = true};
+    struct rec_jobs_config config = {.folder = p->at, .decode = true};
     struct st_error err = {0};
     struct rec_jobs *jobs;
 
     put(p, "x.1.data", "H");
     assert_int_equal(rec_jobs_open(p->loop, &config, &jobs, &err), 0);
-    assert_int_equal(
-        rec_jobs_add(jobs, path_of(p, "x.1.data"), path_of(p, "x.1.db"), "because", REC_JOB_ACTIONS, &err),
-        0);
+    assert_int_equal(rec_jobs_add(jobs, path_of(p, "x.1.data"), path_of(p, "x.1.db"), file_of(p, "x.1.data"),
+                                  "because", REC_JOB_ACTIONS, &err),
+                     0);
     assert_int_equal(rec_jobs_go(jobs, &err), 0);
     assert_true(rec_jobs_busy(jobs));
     rec_jobs_close(jobs);
@@ -388,6 +440,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(actions_are_read),
         cmocka_unit_test_setup_teardown(decoding_steps_back_beside_a_recording_that_goes_on, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(another_file_of_that_name_is_not_decoded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_decoder_that_fails_leaves_the_snapshot, set_up, tear_down),
         cmocka_unit_test_setup_teardown(jobs_wait_for_each_other, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_decoder_that_hangs_is_ended, set_up, tear_down),
@@ -397,7 +450,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(the_last_process_ends, set_up, tear_down),
     };
 
-    if (argc == 5 && !strcmp(argv[1], "decode") && !strcmp(argv[3], "-o"))
+    if (argc == 7 && !strcmp(argv[1], "decode") && !strcmp(argv[3], "-o"))
         return decoder_main(argv[2], argv[4]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,23 +25,26 @@ static void numbers_go_on(void **state)
                                         "pp.99.data", "p.x99.data", ".p.77.data", "p.-5.data"};
     char folder[] = "/tmp/stalltrap-unit.XXXXXX", prefix[128], path[256];
     unsigned n = 0;
+    int at;
 
     (void)state;
     assert_non_null(mkdtemp(folder));
     snprintf(prefix, sizeof(prefix), "%s/p", folder);
-    assert_int_equal(rec_snapshot_next(prefix, &n, NULL), 0);
+    at = rec_snapshot_folder(prefix, NULL);
+    assert_true(at >= 0);
+    assert_int_equal(rec_snapshot_next(at, prefix, &n, NULL), 0);
     assert_int_equal(n, 1);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         touch(folder, names[i]);
-    assert_int_equal(rec_snapshot_next(prefix, &n, NULL), 0);
+    assert_int_equal(rec_snapshot_next(at, prefix, &n, NULL), 0);
     assert_int_equal(n, 13);
-    assert_int_equal(rec_snapshot_check(prefix, NULL), 0);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
         assert_int_equal(unlink(path), 0);
     }
     assert_int_equal(rmdir(folder), 0);
-    assert_int_equal(rec_snapshot_check("/no/such/folder/p", NULL), ST_EFAIL);
+    close(at);
+    assert_int_equal(rec_snapshot_folder("/no/such/folder/p", NULL), ST_EFAIL);
 }
 
 int main(void)
