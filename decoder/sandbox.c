@@ -2,6 +2,8 @@
  * stay. */
 #include "decoder/worker.h"
 
+#include "base/confine.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -163,34 +165,6 @@ static void empty_bounding_set(void)
         prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
 }
 
-/* Linux, include/uapi/linux/landlock.h; Debian's headers have the first field alone. */
-struct landlock_rules {
-    uint64_t files, net, scope;
-};
-
-/* Everything that Landlock knows of, and no exception. Older kernels know less. */
-static void enter_landlock(void)
-{
-    static const struct {
-        uint64_t files;
-
-        size_t size;
-    } versions[] = {{0x1fff, 8}, {0x3fff, 8}, {0x7fff, 8}, {0x7fff, 16}, {0xffff, 16}, {0xffff, 24}};
-    long version = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* which version? */);
-    struct landlock_rules rules = {.net = 3, .scope = 3};
-    int fd;
-
-    if (version < 1)
-        return;
-    version = version > 6 ? 6 : version;
-    rules.files = versions[version - 1].files;
-    fd = (int)syscall(SYS_landlock_create_ruleset, &rules, versions[version - 1].size, 0);
-    if (fd < 0)
-        return;
-    syscall(SYS_landlock_restrict_self, fd, 0);
-    close(fd);
-}
-
 int dec_enter_sandbox(struct st_error *err)
 {
     struct user user = find_user();
@@ -209,7 +183,7 @@ int dec_enter_sandbox(struct st_error *err)
     drop_capabilities();
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* becoming another user has undone it */
-    enter_landlock();
+    st_confine_landlock();
     rc = dec_filter_calls(err);
     return rc && !geteuid() ? rc : 0;
 }
