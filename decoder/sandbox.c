@@ -83,15 +83,27 @@ static void be_first_to_go(void)
     close(fd);
 }
 
+/* A user's own limit is of one file: what has no room in memory is another, for a while. */
+uint64_t dec_disk(const struct decode_options *options)
+{
+    enum { FILES = 4 };
+    uint64_t most = 65536 * MIB + 4096 * input_bytes(options);
+    struct rlimit now;
+
+    if (!getrlimit(RLIMIT_FSIZE, &now) && now.rlim_cur < most / FILES)
+        most = now.rlim_cur * FILES;
+    return most;
+}
+
 /* More than anything decodes to: a bound for what goes round for ever, or writes without end. */
-void dec_limit(const struct decode_options *options)
+void dec_limit(const struct decode_options *options, uint64_t disk)
 {
     uint64_t bytes = input_bytes(options);
     uint64_t data = dec_memory(options) + RESERVED + dec_raw_threads(&options->raw) * OF_THREADS;
 
     set_limit(RLIMIT_CORE, 0);
     set_limit(RLIMIT_CPU, 3600 + bytes / 50000);
-    set_limit(RLIMIT_FSIZE, 65536 * MIB + 4096 * bytes);
+    set_limit(RLIMIT_FSIZE, disk);
     set_limit(RLIMIT_NOFILE, 65536);
     if (!SANITIZED) {
         set_limit(RLIMIT_DATA, data);
