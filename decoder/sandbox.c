@@ -3,6 +3,8 @@
 #include "decoder/given.h"
 #include "decoder/worker.h"
 
+#include "base/confine.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -82,15 +84,27 @@ static void be_first_to_go(void)
     close(fd);
 }
 
+/* A user's own limit is of one file: what has no room in memory is another, for a while. */
+uint64_t dec_disk(const struct decode_options *options)
+{
+    enum { FILES = 4 };
+    uint64_t most = 65536 * MIB + 4096 * input_bytes(options);
+    struct rlimit now;
+
+    if (!getrlimit(RLIMIT_FSIZE, &now) && now.rlim_cur < most / FILES)
+        most = now.rlim_cur * FILES;
+    return most;
+}
+
 /* More than anything decodes to: a bound for what goes round for ever, or writes without end. */
-void dec_limit(const struct decode_options *options)
+void dec_limit(const struct decode_options *options, uint64_t disk)
 {
     uint64_t bytes = input_bytes(options);
     uint64_t data = dec_memory(options) + RESERVED + dec_raw_threads(&options->raw) * OF_THREADS;
 
     set_limit(RLIMIT_CORE, 0);
     set_limit(RLIMIT_CPU, 3600 + bytes / 50000);
-    set_limit(RLIMIT_FSIZE, 65536 * MIB + 4096 * bytes);
+    set_limit(RLIMIT_FSIZE, disk);
     set_limit(RLIMIT_NOFILE, 65536);
     if (!SANITIZED) {
         set_limit(RLIMIT_DATA, data);
@@ -164,34 +178,6 @@ static void empty_bounding_set(void)
         prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
 }
 
-/* Linux, include/uapi/linux/landlock.h; Debian's headers have the first field alone. */
-struct landlock_rules {
-    uint64_t files, net, scope;
-};
-
-/* Everything that Landlock knows of, and no exception. Older kernels know less. */
-static void enter_landlock(void)
-{
-    static const struct {
-        uint64_t files;
-
-        size_t size;
-    } versions[] = {{0x1fff, 8}, {0x3fff, 8}, {0x7fff, 8}, {0x7fff, 16}, {0xffff, 16}, {0xffff, 24}};
-    long version = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* which version? */);
-    struct landlock_rules rules = {.net = 3, .scope = 3};
-    int fd;
-
-    if (version < 1)
-        return;
-    version = version > 6 ? 6 : version;
-    rules.files = versions[version - 1].files;
-    fd = (int)syscall(SYS_landlock_create_ruleset, &rules, versions[version - 1].size, 0);
-    if (fd < 0)
-        return;
-    syscall(SYS_landlock_restrict_self, fd, 0);
-    close(fd);
-}
-
 int dec_enter_sandbox(struct st_error *err)
 {
     struct user user = find_user();
@@ -210,7 +196,7 @@ int dec_enter_sandbox(struct st_error *err)
     drop_capabilities();
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* becoming another user has undone it */
-    enter_landlock();
+    st_confine_landlock();
     rc = dec_filter_calls(err);
     return rc && !geteuid() ? rc : 0;
 }

@@ -25,16 +25,19 @@
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 100 /* at the memory of the worker */ };
+enum { LOOK_MS = 100 /* at what the worker takes */ };
 
 struct service {
     const struct decode_options *options;
 
     struct st_outfile out; /* fd -1: no database is wanted */
 
-    pid_t worker;
+    struct dec_usage usage;
+
+    enum dec_excess excess; /* for which the worker was ended */
 
     int socket, ended; /* `ended`: a pidfd */
 
@@ -49,8 +52,6 @@ struct service {
     struct dec_says says;
 
     int denied; /* the system call that ended the worker; -1: none */
-
-    bool too_large;
 };
 
 static volatile sig_atomic_t asked_to_end;
@@ -99,15 +100,13 @@ static bool is_program(int fd)
            (head.e_type == ET_EXEC || head.e_type == ET_DYN || head.e_type == ET_REL);
 }
 
-/* Recordings name files. For root, which may read all of them, only what everybody may read or what is a
- * program is opened, and nothing of /proc. */
+/* Recordings name files. Only what everybody may read or what is a program is opened, and nothing of /proc:
+ * who runs this may be able to read all files, and his own are nobody else's in any case. */
 static bool is_for_all(int fd)
 {
     struct statfs system;
     struct stat st;
 
-    if (geteuid())
-        return true;
     if (fstat(fd, &st) || fstatfs(fd, &system) || system.f_type == PROC_SUPER_MAGIC)
         return false;
     return st.st_mode & S_IROTH || is_program(fd);
@@ -182,13 +181,28 @@ static int spill_of_listing(void)
     return fd;
 }
 
+static int open_spill(struct service *s)
+{
+    int fd = -1, error = EDQUOT;
+
+    if (s->usage.nfiles < DEC_MOST_FILES)
+        fd = s->out.fd < 0 ? spill_of_listing() : st_folder_create_nameless(s->out.folder);
+    if (fd >= 0 && !dec_usage_file(&s->usage, fd))
+        return fd;
+    error = fd >= 0 || s->usage.nfiles < DEC_MOST_FILES ? errno : error;
+    if (fd >= 0)
+        close(fd);
+    errno = error;
+    return -1;
+}
+
 static int find(struct service *s, const struct dec_request *request)
 {
     if (request->what == DEC_ASK_FILE)
         return open_asked(s, request);
     if (request->what == DEC_ASK_OUT)
         return copy_of(s->out.fd);
-    return s->out.fd < 0 ? spill_of_listing() : st_folder_create_nameless(s->out.folder);
+    return open_spill(s);
 }
 
 static void serve(struct service *s, const struct dec_request *request, int to)
@@ -231,50 +245,26 @@ static bool take(struct service *s)
     return true;
 }
 
-/* ---- memory ---- */
-
-/* Bytes of a process that are in memory and of no file; 0: it is gone. */
-static uint64_t memory_of(pid_t pid)
-{
-    unsigned long kib, sum = 0;
-    char path[64], line[128];
-    FILE *f;
-
-    snprintf(path, sizeof(path), "/proc/%d/status", pid);
-    f = fopen(path, "re");
-    while (f && fgets(line, sizeof(line), f))
-        if (sscanf(line, "RssAnon: %lu", &kib) == 1 || sscanf(line, "RssShmem: %lu", &kib) == 1)
-            sum += kib;
-    if (f)
-        fclose(f);
-    return (uint64_t)sum << 10;
-}
-
-static uint64_t memory_of_all(pid_t worker)
-{
-    uint64_t sum = memory_of(worker);
-    char path[64];
-    FILE *f;
-    int child;
-
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", worker, worker);
-    f = fopen(path, "re");
-    while (f && fscanf(f, "%d", &child) == 1)
-        sum += memory_of(child);
-    if (f)
-        fclose(f);
-    return sum;
-}
-
-static void check_memory(struct service *s)
-{
-    if (memory_of_all(s->worker) <= dec_memory(s->options))
-        return;
-    s->too_large = true;
-    kill(s->worker, SIGKILL);
-}
-
 /* ---- the worker's life ---- */
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* By the clock, however much the worker has to say: what it takes, and whether a signal waits, which ppoll
+ * lets through only where no descriptor is ready. */
+static void look(struct service *s, const sigset_t *waiting)
+{
+    ppoll(NULL, 0, &(struct timespec){0}, waiting);
+    if (s->excess == DEC_WITHIN)
+        s->excess = dec_usage_look(&s->usage);
+    if (s->excess != DEC_WITHIN)
+        dec_usage_kill(&s->usage);
+}
 
 /* Serves until the worker has ended, or this process is asked to. */
 static void watch(struct service *s, const sigset_t *waiting)
@@ -282,29 +272,38 @@ static void watch(struct service *s, const sigset_t *waiting)
     struct pollfd fds[] = {{.fd = s->ended, .events = POLLIN},
                            {.fd = s->socket, .events = POLLIN},
                            {.fd = s->says.fd, .events = POLLIN}};
-    const struct timespec look = {.tv_nsec = LOOK_MS * 1000000L};
+    int64_t next = now_ms() + LOOK_MS;
 
     while (!asked_to_end && !(fds[0].revents & POLLIN)) {
-        int n = ppoll(fds, 3, &look, waiting);
+        int64_t left = next - now_ms();
+        const struct timespec wait = {.tv_nsec = left > 0 ? left * 1000000 : 0};
+        int n = ppoll(fds, 3, &wait, waiting);
 
-        if (n == 0)
-            check_memory(s);
         if (n > 0 && fds[1].revents & POLLIN)
             take(s);
         else if (n > 0 && fds[1].revents)
             fds[1].fd = -1; /* the worker ends */
         if (n > 0 && fds[2].revents && !dec_says_print(&s->says, false))
             fds[2].fd = -1;
+        if (now_ms() < next)
+            continue;
+        look(s, waiting);
+        next = now_ms() + LOOK_MS;
     }
     if (asked_to_end)
-        kill(s->worker, SIGKILL);
+        dec_usage_kill(&s->usage);
 }
 
+/* Whatever the worker has started ends with it. */
 static int wait_for(struct service *s)
 {
+    siginfo_t info;
     int status = 0;
 
-    while (waitpid(s->worker, &status, 0) < 0 && errno == EINTR)
+    while (waitid(P_PID, (id_t)s->usage.worker, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+        ;
+    dec_usage_kill(&s->usage);
+    while (waitpid(s->usage.worker, &status, 0) < 0 && errno == EINTR)
         ;
     while (take(s))
         ;
@@ -345,7 +344,9 @@ static __attribute__((noreturn)) void be_worker(const struct service *s, int soc
     for (char **a = argv + 1; *a && n + 1 < sizeof(words) / sizeof(words[0]); a++)
         words[n++] = *a;
     choose_environment(environment, sizeof(environment) / sizeof(environment[0]));
-    dec_limit(s->options);
+    dec_limit(s->options, s->usage.disk);
+    setpgid(0, 0);
+    signal(SIGTTOU, SIG_IGN); /* it is in the background of its terminal from now on, and may write there */
     socket = fcntl(socket, F_DUPFD, DEC_WORKER_FD + 1);
     if (null >= 0)
         dup2(null, STDIN_FILENO);
@@ -362,6 +363,7 @@ static __attribute__((noreturn)) void be_worker(const struct service *s, int soc
 static int start(struct service *s, char **argv, const sigset_t *before, struct st_error *err)
 {
     int ends[2], says;
+    pid_t worker;
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
         return st_fail_errno(err, ST_EFAIL, "cannot make a socket");
@@ -371,22 +373,44 @@ static int start(struct service *s, char **argv, const sigset_t *before, struct 
         close(ends[1]);
         return says;
     }
-    s->worker = fork();
-    if (s->worker == 0) {
+    worker = fork();
+    if (worker == 0) {
         sigprocmask(SIG_SETMASK, before, NULL);
         be_worker(s, ends[1], says, argv);
     }
     close(ends[1]);
     close(says);
-    if (s->worker < 0)
+    if (worker < 0)
         return st_fail_errno(err, ST_EFAIL, "cannot start the process that decodes");
-    s->ended = (int)syscall(SYS_pidfd_open, s->worker, 0);
+    dec_usage_begin(&s->usage, worker);
+    s->ended = (int)syscall(SYS_pidfd_open, worker, 0);
     if (s->ended >= 0)
         return 0;
     st_fail_errno(err, ST_EFAIL, "cannot watch the process that decodes (pidfd_open)");
-    kill(s->worker, SIGKILL);
+    dec_usage_kill(&s->usage);
     wait_for(s);
     return ST_EFAIL;
+}
+
+/* That the worker took more than it may. */
+static int explain_excess(const struct service *s, const char *what, struct st_error *err)
+{
+    if (s->excess == DEC_TOO_MUCH_MEMORY) {
+        st_fail(err, ST_EFAIL, "%s: decoding it takes more than %llu MiB of memory", what,
+                (unsigned long long)(s->usage.memory >> 20));
+        return st_hint(err, "--memory SIZE allows more");
+    }
+    if (s->excess == DEC_TOO_MUCH_DISK) {
+        st_fail(err, ST_EFAIL, "%s: decoding it takes more than %llu MiB of disk", what,
+                (unsigned long long)(s->usage.disk >> 20));
+        return st_hint(err, "-o NAME puts the database on another disk");
+    }
+    st_fail(
+        err, ST_EFAIL,
+        "%s: the process that decodes it was ended: it started more than %d others, which decoding does not "
+        "need",
+        what, DEC_MOST_PROCESSES);
+    return st_hint(err, "the file may be made to do harm: it had no access to anything");
 }
 
 /* Why there is no result; 0: there is one, or the worker said why itself. */
@@ -395,11 +419,8 @@ static int explain(const struct service *s, int status, struct st_error *err)
     const char *what = s->options->input ? s->options->input : s->options->raw.traces.at[0];
     char *call;
 
-    if (s->too_large) {
-        st_fail(err, ST_EFAIL, "%s: decoding it takes more than %llu MiB of memory", what,
-                (unsigned long long)(dec_memory(s->options) >> 20));
-        return st_hint(err, "--memory SIZE allows more");
-    }
+    if (s->excess != DEC_WITHIN)
+        return explain_excess(s, what, err);
     if (s->denied >= 0) {
         call = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, s->denied);
         st_fail(err, ST_EFAIL,
@@ -490,6 +511,11 @@ static int run(struct service *s, char **argv, const sigset_t *before, struct st
 
     if (rc)
         return rc;
+    s->usage.disk = dec_usage_disk(s->options, s->out.fd);
+    s->usage.memory = dec_memory(s->options);
+    if (s->out.fd >= 0 && dec_usage_file(&s->usage, s->out.fd))
+        return st_fail_errno(err, ST_EFAIL, "cannot watch how large '%s' gets", s->options->output);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
     s->input = s->options->input ? dec_given_input(s->options, ST_INFILE_FOLDER) : -1;
     s->code = dec_given_code(s->options, s->code_folder);
     fflush(NULL);
@@ -524,6 +550,7 @@ int dec_serve(const struct decode_options *options, char **argv)
     take_signals(&before);
     rc = run(&s, argv, &before, &err);
     dec_says_close(&s.says);
+    dec_usage_end(&s.usage);
     st_outfile_abort(&s.out);
     if (asked_to_end) {
         signal(asked_to_end, SIG_DFL);

@@ -1,4 +1,5 @@
 /* What the recorder says of the snapshot as a whole (base/stall_record.h, ST_META_EVENT_NAME). */
+#include "decoder/gap.h"
 #include "decoder/sideband_impl.h"
 
 #include <elf.h>
@@ -216,13 +217,15 @@ static int take_pauses(struct dec_sideband *sb)
     return 0;
 }
 
-/* Names of code that was made at run time, which the recorder could not take over. */
-static int take_unnamed(struct dec_sideband *sb)
+/* Code that the recorder did not copy, or whose names it could not take over. */
+static int take_missing(struct dec_sideband *sb)
 {
     for (size_t i = 0; i < sb->meta.n; i++) {
         struct dec_notice n = {.time = sb->last, .cpu = -1, .lost = true, .name = "no names"};
 
-        if (sscanf(sb->meta.at[i].text, "unnamed.%" SCNd32 "=", &n.tid) != 1)
+        if (sscanf(sb->meta.at[i].text, "uncopied.%" SCNd32 "=", &n.tid) == 1)
+            n.name = dec_gap_name(DEC_GAP_NO_IMAGE);
+        else if (sscanf(sb->meta.at[i].text, "unnamed.%" SCNd32 "=", &n.tid) != 1)
             continue;
         snprintf(n.detail, sizeof(n.detail), "%s", sb->meta.at[i].value);
         if (st_vec_push(&sb->notices, n))
@@ -254,7 +257,7 @@ int sb_apply_meta(struct sb_context *c)
         return -1;
     if (done > 0 && sb->last)
         sb->last = (uint64_t)done > sb->last ? (uint64_t)done : sb->last;
-    if (take_unnamed(sb) || apply_dropped(c, "switches_since", "context switches"))
+    if (take_missing(sb) || apply_dropped(c, "switches_since", "context switches"))
         return -1;
     if (apply_dropped(c, "stalls_since", "stall records"))
         return -1;

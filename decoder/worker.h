@@ -9,6 +9,7 @@
 
 #include <limits.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* What the worker asks for. */
 enum dec_request_kind {
@@ -63,6 +64,46 @@ bool dec_says_print(struct dec_says *s, bool ended);
 
 void dec_says_close(struct dec_says *s);
 
+/* ---- what the worker takes (worker_usage.c) ---- */
+
+enum {
+    DEC_MOST_FILES = 8, /* that it writes: the database, and what has no room in memory */
+
+    DEC_MOST_PROCESSES = 64, /* it needs two beside itself */
+};
+
+enum dec_excess { DEC_WITHIN, DEC_TOO_MUCH_MEMORY, DEC_TOO_MUCH_DISK, DEC_TOO_MANY_PROCESSES };
+
+/* Of the worker and its children, and theirs, together. */
+struct dec_usage {
+    pid_t worker; /* the leader of their process group; 0: not started */
+
+    uint64_t memory, disk; /* the most bytes */
+
+    int files[DEC_MOST_FILES]; /* that it writes */
+
+    unsigned nfiles;
+};
+
+/* The most bytes of disk that a worker with these options may take beside the folder or file `folder` (-1:
+ * none). */
+uint64_t dec_usage_disk(const struct decode_options *options, int folder);
+
+/* The worker is given `fd` to write to, which stays the caller's. 0, or -1 with errno: EDQUOT where it has as
+ * many as it may. */
+int dec_usage_file(struct dec_usage *u, int fd);
+
+/* The worker was started. */
+void dec_usage_begin(struct dec_usage *u, pid_t worker);
+
+/* Whether they take more than they may. */
+enum dec_excess dec_usage_look(const struct dec_usage *u);
+
+/* Ends all of them. The worker must not have been waited for: its number is theirs. */
+void dec_usage_kill(const struct dec_usage *u);
+
+void dec_usage_end(struct dec_usage *u);
+
 /* ---- the worker (ask.c) ---- */
 
 /* From now on what this process opens is asked for. */
@@ -76,9 +117,12 @@ void dec_tell(const char *line);
 
 /* ---- what the worker may do (sandbox.c) ---- */
 
-/* Limits of the kernel for a worker with these options, which the calling process, about to become it, takes
- * on. */
-void dec_limit(const struct decode_options *options);
+/* Limits of the kernel for a worker with these options, and `disk` bytes of disk, which the calling process,
+ * about to become it, takes on. */
+void dec_limit(const struct decode_options *options, uint64_t disk);
+
+/* More bytes of files than anything decodes to; less where the user has a limit of the size of files. */
+uint64_t dec_disk(const struct decode_options *options);
 
 /* Bytes of memory that the worker and its children may use together. */
 uint64_t dec_memory(const struct decode_options *options);

@@ -30,15 +30,28 @@ struct rec_code_file {
 
     char *name; /* of the mapping, without " (deleted)" */
 
-    char *path; /* of the copy, absolute */
+    const char *path; /* of the copy, absolute: that of its rec_code_copy */
 };
 
-/* Why a process's code may lack names that it has. */
-struct rec_code_unnamed {
+/* A file in the folder. */
+struct rec_code_copy {
+    uint32_t maj, min; /* of the file that it is a copy of; all 0: of memory */
+
+    uint64_t ino;
+
+    char *path; /* absolute */
+};
+
+/* What of a process's code may be missing: names that it has, or code that was not copied. */
+struct rec_code_missing {
     pid_t pid;
 
     char why[112];
 };
+
+/* More than any program that means no harm has: a process may map tens of thousands of files, and the
+ * recording waits while they are copied. */
+enum { REC_CODE_MOST_COPIES = 4096 };
 
 struct rec_code_files {
     char folder[PATH_MAX]; /* "" until there is something to copy */
@@ -47,13 +60,20 @@ struct rec_code_files {
 
     int parent, fd; /* of the folder it is in, and of itself once it is made; -1: none */
 
-    ST_VEC(struct rec_code_file) files;
+    ST_VEC(struct rec_code_file) files; /* by process and address */
 
-    ST_VEC(struct rec_code_unnamed) unnamed;
+    ST_VEC(struct rec_code_copy) copies;
 
-    uint64_t left; /* bytes that may still be copied */
+    uint32_t *slots; /* of copies of files, by which file; place in `copies` plus 1, 0: free */
 
-    unsigned patience; /* ms that reading names may still take */
+    ST_VEC(struct rec_code_missing) unnamed, left_out;
+
+    /* What may still be copied: bytes, files, and until when (CLOCK_MONOTONIC, ns). */
+    uint64_t left, more, until;
+
+    unsigned patience; /* ms that reading names may still take, which do not count for `until` */
+
+    bool unsynced; /* not every copy is on disk */
 };
 
 /* Prepares for the snapshot `data` ("PREFIX.N.data"). Nothing is created yet. ST_EFAIL: its folder cannot be
@@ -64,8 +84,12 @@ int rec_code_files_open(struct rec_code_files *files, const char *data, struct s
 int rec_code_files_open_at(struct rec_code_files *files, int folder, const char *data, struct st_error *err);
 
 /* Copies what the mappings of process `pid` need. A process that is gone, or a mapping that cannot be read,
- * is left out. ST_EFAIL: the copies cannot be written; ST_ENOMEM. */
+ * is left out; what there is no room or time for is too, and files->left_out tells so. ST_EFAIL: the copies
+ * cannot be written; ST_ENOMEM. */
 int rec_code_files_add(struct rec_code_files *files, pid_t pid, struct st_error *err);
+
+/* Brings to disk what is not there yet. ST_EFAIL. */
+int rec_code_files_sync(struct rec_code_files *files, struct st_error *err);
 
 /* The copy that holds the code of an MMAP2 record, or NULL. */
 const struct rec_code_file *rec_code_files_find(const struct rec_code_files *files,

@@ -1,5 +1,6 @@
 /* The child that reads what JIT compilers wrote down. */
 #include "recorder/code_names.h"
+#include "base/confine.h"
 #include "recorder/jitdump.h"
 #include "recorder/privileges.h"
 #include "recorder/proc_maps.h"
@@ -25,6 +26,7 @@ enum {
     OUT_BYTES = REC_PERF_MOST_SYMBOLS * 24 + REC_PERF_MOST_NAMES + 4096,
     HEAP_BYTES = 512 << 20, /* beyond what the recorder has mapped */
     END_MS = 1000,          /* for a child that was killed to be gone */
+    NOT_CONFINED = 3,       /* its exit status: it has read nothing */
 };
 
 /* What the child writes: this, the symbols, the names. */
@@ -103,6 +105,33 @@ static void bound_memory(void)
 #endif
 }
 
+/* What reading the two files, keeping what is in them and writing the answer takes. */
+static int keep_calls(void)
+{
+    static const int calls[] = {
+        SYS_read,           SYS_pread64, SYS_lseek,      SYS_fstat,           SYS_newfstatat, SYS_fcntl,
+        SYS_write,          SYS_close,   SYS_mmap,       SYS_munmap,          SYS_mremap,     SYS_mprotect,
+        SYS_madvise,        SYS_brk,     SYS_futex,      SYS_clock_gettime,   SYS_getrandom,  SYS_sysinfo,
+        SYS_rt_sigprocmask, SYS_exit,    SYS_exit_group, SYS_restart_syscall,
+    };
+
+#ifdef ST_SANITIZED
+    return 0; /* its library's own work takes others */
+#endif
+    st_confine_landlock();
+    return st_confine_calls(calls, sizeof(calls) / sizeof(calls[0]));
+}
+
+/* Where a container refuses it, the process ends, and names are missing: to read what others wrote as root is
+ * worse. */
+static int leave_root(void)
+{
+    if (geteuid())
+        return 0;
+    return setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY) ? -1
+                                                                                                        : 0;
+}
+
 /* From here on there is nothing that this process could do but read the two files and write the third. */
 static int confine(unsigned seconds)
 {
@@ -110,13 +139,15 @@ static int confine(unsigned seconds)
     bound(RLIMIT_CPU, seconds + 1);
     bound(RLIMIT_FSIZE, OUT_BYTES);
     bound(RLIMIT_CORE, 0);
-    prctl(PR_SET_DUMPABLE, 0);
-    if (geteuid() == 0 && !setgroups(0, NULL) && !setresgid(NOBODY, NOBODY, NOBODY) &&
-        setresuid(NOBODY, NOBODY, NOBODY))
+    if (leave_root())
         return -1;
+    prctl(PR_SET_DUMPABLE, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* becoming another user has undone it */
     bound(RLIMIT_NPROC, 0);
+    if (rec_drop_privileges())
+        return -1;
     bound(RLIMIT_NOFILE, 0);
-    return rec_drop_privileges();
+    return keep_calls();
 }
 
 static int write_all(int fd, const void *from, size_t size)
@@ -147,7 +178,7 @@ _Noreturn static void child(pid_t pid, int out, unsigned patience)
     dump = rec_jitdump_open(pid);
     keep_only(out, perf, dump);
     if (confine(patience / 1000))
-        _exit(1);
+        _exit(NOT_CONFINED);
     map.stop_at = now_ns(CLOCK_PROCESS_CPUTIME_ID) + (uint64_t)patience * 500000;
     bad = (perf >= 0 && rec_perf_map_read(&map, perf)) || (dump >= 0 && rec_jitdump_read(&map, dump));
     rec_perf_map_sort(&map);
@@ -209,7 +240,8 @@ static int read_answer(int fd, struct rec_perf_map *map, enum rec_perf_cut *cut)
     return -1;
 }
 
-/* Waits for the end of the child, which is killed when it is late. 0: it has done its work. */
+/* Waits for the end of the child, which is killed when it is late. 0: it has done its work; NOT_CONFINED; -1.
+ */
 static int wait_for(pid_t pid, unsigned patience, bool *late)
 {
     struct pollfd end = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
@@ -224,10 +256,13 @@ static int wait_for(pid_t pid, unsigned patience, bool *late)
     waitpid(pid, &status, *late && rc <= 0 ? WNOHANG : 0);
     if (end.fd >= 0)
         close(end.fd);
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -1;
+    if (!WIFEXITED(status))
+        return -1;
+    return WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == NOT_CONFINED ? WEXITSTATUS(status) : -1;
 }
 
-static void explain(enum rec_perf_cut cut, bool late, bool failed, char *why, size_t size)
+/* `failed`: as wait_for() has it. */
+static void explain(enum rec_perf_cut cut, bool late, int failed, char *why, size_t size)
 {
     static const char *const words[] = {
         [REC_PERF_WHOLE] = "",
@@ -240,9 +275,11 @@ static void explain(enum rec_perf_cut cut, bool late, bool failed, char *why, si
     };
 
     snprintf(why, size, "%s",
-             late     ? "names of code made at run time were not read: there was not enough time"
-             : failed ? "names of code made at run time could not be read"
-                      : words[cut]);
+             late ? "names of code made at run time were not read: there was not enough time"
+             : failed == NOT_CONFINED ? "names of code made at run time were not read: the process that "
+                                        "reads them could not be confined"
+             : failed                 ? "names of code made at run time could not be read"
+                                      : words[cut]);
 }
 
 static void read_by_child(pid_t pid, unsigned patience, struct rec_perf_map *map, char *why, size_t size)
@@ -250,11 +287,15 @@ static void read_by_child(pid_t pid, unsigned patience, struct rec_perf_map *map
     int out = memfd_create("stalltrap-names", MFD_CLOEXEC);
     pid_t reader = out < 0 ? -1 : fork();
     enum rec_perf_cut cut = REC_PERF_WHOLE;
-    bool late = false, failed;
+    bool late = false;
+    int failed = -1;
 
     if (reader == 0)
         child(pid, out, patience);
-    failed = reader < 0 || wait_for(reader, patience, &late) || read_answer(out, map, &cut);
+    if (reader > 0)
+        failed = wait_for(reader, patience, &late);
+    if (!failed)
+        failed = read_answer(out, map, &cut);
     explain(cut, late, failed, why, size);
     if (out >= 0)
         close(out);
@@ -269,7 +310,7 @@ unsigned rec_code_names_read(pid_t pid, unsigned patience, struct rec_perf_map *
     if (patience)
         read_by_child(pid, patience, map, why, size);
     else
-        explain(REC_PERF_WHOLE, true, false, why, size);
+        explain(REC_PERF_WHOLE, true, 0, why, size);
     took = (now_ns(CLOCK_MONOTONIC) - begun) / 1000000;
     return took < patience ? (unsigned)took : patience;
 }

@@ -124,6 +124,8 @@ void snap_copy_code(struct snap *s, const char *path)
     for (size_t i = 0; !rc && i < s->pids.n; i++)
         rc = rec_code_files_add(&s->code, s->pids.at[i], &err);
     if (!rc)
+        rc = rec_code_files_sync(&s->code, &err);
+    if (!rc)
         return;
     rec_code_files_abort(&s->code);
     st_log_warn("code without a file could not be copied, its calls will be missing: %s", err.text);

@@ -251,8 +251,10 @@ static void put_left_out(struct pairs *p, const struct rec_snapshot *in)
         put(p, "left_out=%s", text);
 }
 
-static void put_unnamed(struct pairs *p, const struct rec_code_files *code)
+static void put_missing(struct pairs *p, const struct rec_code_files *code)
 {
+    for (size_t i = 0; i < code->left_out.n; i++)
+        put(p, "uncopied.%d=%s", code->left_out.at[i].pid, code->left_out.at[i].why);
     for (size_t i = 0; i < code->unnamed.n; i++)
         put(p, "unnamed.%d=%s", code->unnamed.at[i].pid, code->unnamed.at[i].why);
 }
@@ -279,7 +281,7 @@ int snap_write_meta(struct snap *s, struct st_error *err)
     put_unseen_cpus(&p, in);
     put_left_out(&p, in);
     put_wakers(&p, in->capture);
-    put_unnamed(&p, &s->code);
+    put_missing(&p, &s->code);
     if (rec_store_events_dropped(in->store))
         put(&p, "switches_since=%" PRIu64, rec_store_events_dropped(in->store));
     if (rec_store_samples_dropped(in->store))

@@ -21,7 +21,7 @@ set(ST_NET "^golden_viewer_(elsewhere|npm|page)$")
 set(ST_SANITIZED_GATE
   "^unit_(base|perfdata|tracedb|decoder)_"
   "^unit_triggers_(documented|golang|histogram|parse|places|record)$"
-  "^unit_recorder_(children|code_files|intel_pt|proc|ptenc|record_store|snapshot|snapshot_name|snapshot_room)$"
+  "^unit_recorder_(children|code_files|intel_pt|names_child|proc|ptenc|record_store|snapshot|snapshot_name|snapshot_room)$"
   "^golden_(deep|viewer|viewer_export|viewer_reports|viewer_tiles)$"
   "^cli_query$")
 

@@ -11,8 +11,8 @@ need_root()
 target = build('jit_target')
 
 
-def gaps(prefix):
-    r = subprocess.run([STALLTRAP, 'query', prefix + '.1.db', "SELECT detail FROM gaps WHERE reason = 'no names'", '--format', 'csv'],
+def gaps(prefix, reason='no names'):
+    r = subprocess.run([STALLTRAP, 'query', prefix + '.1.db', f"SELECT detail FROM gaps WHERE reason = '{reason}'", '--format', 'csv'],
                        capture_output=True, text=True)
     return r.stdout.splitlines()[1:]
 
@@ -64,4 +64,10 @@ check('hot' in names('dump'), 'dump: names are there')
 
 a = case('fifo', 1, 'fifo')
 cheap(a, 'fifo', 4)
+
+# More pieces of code than are copied, each a file: what was left out is a gap.
+a = case('many', 20000, 'lines', 1, 4, decode=True)
+copies = len(os.listdir('many.1.code'))
+check(0 < copies <= 4096, 'many: no more than 4096 files', copies)
+check(any('was not copied' in g for g in gaps('many', 'no image')), 'many: what was left out is a gap', gaps('many', 'no image'))
 finish()

@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -268,6 +269,129 @@ static long use_memory(void)
     return 0;
 }
 
+/* What is done about it may take a moment: whoever is not ended by then has reached it. */
+static long stay(void)
+{
+    nanosleep(&(struct timespec){.tv_sec = 600}, NULL);
+    return 0;
+}
+
+static long many_spills(void)
+{
+    for (int i = 0; i < 64; i++)
+        if (dec_ask(DEC_ASK_SPILL) < 0)
+            return -1;
+    return 0;
+}
+
+/* Each as large as one file may be. */
+static long large_spills(void)
+{
+    static char block[1 << 16];
+    struct rlimit most;
+
+    getrlimit(RLIMIT_FSIZE, &most);
+    for (int i = 0; i < 7; i++) {
+        int fd = dec_ask(DEC_ASK_SPILL);
+
+        if (fd < 0)
+            return -1;
+        for (rlim_t n = 0; n + sizeof(block) <= most.rlim_cur; n += sizeof(block))
+            if (write(fd, block, sizeof(block)) != (ssize_t)sizeof(block))
+                return -1;
+    }
+    return stay();
+}
+
+static long touch_memory(size_t size)
+{
+    char *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (at == MAP_FAILED)
+        return -1;
+    memset(at, 1, size);
+    return 0;
+}
+
+/* A child has something to say all the time. */
+static long memory_under_a_flood(void)
+{
+    enum { BEFORE = 1000, MESSAGES = 500000 };
+    int ends[2], status;
+    char byte;
+    pid_t child;
+
+    if (pipe2(ends, O_CLOEXEC))
+        return -1;
+    child = fork();
+    for (int i = 0; child == 0 && i < MESSAGES; i++) {
+        dec_tell("");
+        if (i == BEFORE && write(ends[1], "", 1) != 1)
+            _exit(1);
+    }
+    if (child == 0)
+        _exit(0);
+    if (child < 0 || read(ends[0], &byte, 1) != 1 || touch_memory((size_t)600 << 20))
+        return -1;
+    return waitpid(child, &status, 0) == child ? 0 : -1;
+}
+
+/* A process that is nobody's child any more. Its number. */
+static pid_t orphan(size_t memory)
+{
+    int ends[2];
+    pid_t child, number = -1;
+
+    if (pipe2(ends, O_CLOEXEC))
+        return -1;
+    child = fork();
+    if (child == 0) {
+        child = fork();
+        if (child)
+            _exit(0);
+        number = getpid();
+        if (touch_memory(memory ? memory : 1) || write(ends[1], &number, sizeof(number)) != sizeof(number))
+            _exit(1);
+        stay();
+        _exit(0);
+    }
+    close(ends[1]);
+    if (child < 0 || waitpid(child, NULL, 0) != child ||
+        read(ends[0], &number, sizeof(number)) != sizeof(number))
+        number = -1;
+    close(ends[0]);
+    return number;
+}
+
+static long memory_of_orphans(void)
+{
+    for (int i = 0; i < 4; i++)
+        if (orphan((size_t)150 << 20) < 0)
+            return -1;
+    return stay();
+}
+
+static long many_children(void)
+{
+    for (int i = 0; i < 200; i++) {
+        pid_t child = fork();
+
+        if (child < 0)
+            return -1;
+        if (child == 0) {
+            stay();
+            _exit(0);
+        }
+    }
+    return stay();
+}
+
+/* Whoever started this looks whether it is still there when `decode` has ended. */
+static long child_that_stays(void)
+{
+    return orphan(0);
+}
+
 static long wait_to_be_looked_at(void)
 {
     puts("here");
@@ -329,6 +453,12 @@ static const struct attack {
     {"type-in-the-terminal", type_for_the_user},
     {"64-GiB-of-memory", more_memory},
     {"child-reads-etc-shadow", child_reads_shadow},
+    {"disk-by-many-spills", many_spills},
+    {"disk-by-large-spills", large_spills},
+    {"memory-under-a-flood", memory_under_a_flood},
+    {"memory-of-orphans", memory_of_orphans},
+    {"many-children", many_children},
+    {"child-that-stays", child_that_stays},
 };
 
 int __wrap_decode_run(const struct decode_options *options, struct st_error *err);

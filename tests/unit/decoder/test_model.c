@@ -257,6 +257,28 @@ static void a_cpu_that_went_is_a_gap_from_its_last_branch_on(void **state)
         "0|2500|4000\n7|1000|4000\n");
 }
 
+/* What the recorder says of a process's code: the gap is that process's, at the end. */
+static void code_that_was_not_copied_is_a_gap(void **state)
+{
+    static const char meta[] = "uncopied.10=the code of 3 mappings was not copied\0unnamed.10=too late\0";
+
+    (void)state;
+    recording_meta(meta, sizeof(meta) - 1);
+    recording_at(1000, 10, 10, 0);
+    recording_switch(false, false);
+    recording_at(4000, 10, 10, 0);
+    recording_switch(true, false);
+    world_load(-2);
+    world_emit(10, 1100, DEC_ENABLE, 0, 0x1000, 0);
+    world_store();
+    assert_string_equal(
+        world_query(
+            "SELECT g.reason, g.detail, g.start_ns + o.value, t.tid FROM gaps g JOIN threads t ON t.id = "
+            "g.thread_id, (SELECT value FROM meta WHERE key = 'origin_perf_ns') o WHERE g.detail LIKE "
+            "'%copied' OR g.reason = 'no names' ORDER BY 1"),
+        "no image|the code of 3 mappings was not copied|4000|10\nno names|too late|4000|10\n");
+}
+
 static void a_thread_that_changes_cpus_is_put_together(void **state)
 {
     (void)state;
@@ -365,6 +387,7 @@ int main(void)
                                         world_tear_down),
         cmocka_unit_test_setup_teardown(a_cpu_that_went_is_a_gap_from_its_last_branch_on, world_set_up,
                                         world_tear_down),
+        cmocka_unit_test_setup_teardown(code_that_was_not_copied_is_a_gap, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(a_thread_that_changes_cpus_is_put_together, world_set_up,
                                         world_tear_down),
         cmocka_unit_test_setup_teardown(what_a_program_wrote_is_a_mark, world_set_up, world_tear_down),

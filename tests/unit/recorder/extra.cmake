@@ -22,3 +22,8 @@ foreach(name rec_clock_now rec_clock_moment rec_group_drain trg_complete trg_fra
              rec_snapshot_next rec_snapshot_write rec_jobs_add rec_jobs_waiting rec_jobs_go arm_limits_next rec_kallsyms_open)
   target_link_options(unit_recorder_arm_snapshot PRIVATE -Wl,--wrap=${name})
 endforeach()
+
+# Where the child waits to be looked at, and what is refused to it.
+foreach(name rec_perf_map_sort setgroups)
+  target_link_options(unit_recorder_names_child PRIVATE -Wl,--wrap=${name})
+endforeach()

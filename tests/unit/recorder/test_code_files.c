@@ -5,6 +5,7 @@
 #include "recorder/jitdump.h"
 #include "recorder/perf_map.h"
 
+#include <dirent.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -392,7 +393,129 @@ static void too_much_is_left_out(void **state)
     files.left = 4096;
     assert_int_equal(rec_code_files_add(&files, getpid(), NULL), 0);
     assert_null(find(&files, p->jit, "//anon"));
+    assert_int_equal(files.left_out.n, 1);
+    assert_string_equal(files.left_out.at[0].why,
+                        "the code of 1 mapping was not copied: there is more than 512 MiB of it");
     rec_code_files_abort(&files);
+}
+
+/* ---- a process that maps many files ---- */
+
+/* Maps a page of a file FOLDER/NAME that has no name any more. */
+static unsigned char *map_named(const struct place *p, const char *name, int fill)
+{
+    unsigned char page[4096];
+    char path[128];
+    void *at;
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/%s", p->folder, name);
+    memset(page, fill, sizeof(page));
+    fd = open(path, O_CREAT | O_RDWR | O_EXCL, 0600);
+    assert_int_equal(write(fd, page, sizeof(page)), sizeof(page));
+    at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+    assert_true(at != MAP_FAILED);
+    close(fd);
+    unlink(path);
+    return at;
+}
+
+static size_t files_in(const char *folder)
+{
+    DIR *d = opendir(folder);
+    struct dirent *e;
+    size_t n = 0;
+
+    assert_non_null(d);
+    while ((e = readdir(d)))
+        n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+
+static void add_all(struct rec_code_files *files)
+{
+    assert_int_equal(rec_code_files_add(files, getpid(), NULL), 0);
+    assert_int_equal(rec_code_files_sync(files, NULL), 0);
+}
+
+/* All of one name. The recorder's own bound, but as long as it takes. */
+static void many_files_are_bounded(void **state)
+{
+    enum { FILES = REC_CODE_MOST_COPIES + 300 };
+    static unsigned char *at[FILES];
+    struct place *p = *state;
+    struct rec_code_files files;
+    char name[128];
+    size_t found = 0;
+
+    snprintf(name, sizeof(name), "%s/lib.so", p->folder);
+    for (int i = 0; i < FILES; i++)
+        at[i] = map_named(p, "lib.so", i % 251);
+    assert_int_equal(rec_code_files_open(&files, p->data, NULL), 0);
+    files.until = UINT64_MAX / 2; /* the time that names take is added to it */
+    add_all(&files);
+    assert_int_equal(files_in(files.folder), REC_CODE_MOST_COPIES);
+    for (int i = 0; i < FILES; i++) {
+        const struct rec_code_file *f = find(&files, at[i], name);
+
+        if (f)
+            assert_int_equal(first_byte(f), i % 251);
+        found += f != NULL;
+    }
+    found += find(&files, p->jit, "//anon") != NULL;
+    assert_int_equal(found, REC_CODE_MOST_COPIES);
+    assert_int_equal(files.left_out.n, 1);
+    assert_int_equal(files.left_out.at[0].pid, getpid());
+    assert_string_equal(files.left_out.at[0].why,
+                        "the code of 301 mappings was not copied: there are more than 4096 files of it");
+    rec_code_files_abort(&files);
+    for (int i = 0; i < FILES; i++)
+        munmap(at[i], 4096);
+}
+
+static void there_is_an_end_of_the_time(void **state)
+{
+    struct place *p = *state;
+    struct rec_code_files files;
+    unsigned char *lib = map_named(p, "lib.so", 1);
+
+    assert_int_equal(rec_code_files_open(&files, p->data, NULL), 0);
+    files.until = 1;
+    add_all(&files);
+    assert_int_equal(access(files.folder, F_OK), -1);
+    assert_int_equal(files.left_out.n, 1);
+    assert_string_equal(files.left_out.at[0].why,
+                        "the code of 2 mappings was not copied: copying takes longer than 4 s");
+    rec_code_files_abort(&files);
+    munmap(lib, 4096);
+}
+
+/* Names that look like those which copies get. */
+static void every_copy_has_a_name(void **state)
+{
+    static const char *const names[] = {"2-x", "3-x", "2-x", "x", "x", "x", "3-2-x", ".x", ".x", "4-"};
+    enum { NAMES = sizeof(names) / sizeof(names[0]) };
+    struct place *p = *state;
+    struct rec_code_files files;
+    unsigned char *at[NAMES];
+    char name[128];
+
+    for (int i = 0; i < NAMES; i++)
+        at[i] = map_named(p, names[i], i + 1);
+    assert_int_equal(rec_code_files_open(&files, p->data, NULL), 0);
+    files.until = UINT64_MAX / 2; /* the time that names take is added to it */
+    add_all(&files);
+    assert_int_equal(files.left_out.n, 0);
+    assert_int_equal(files_in(files.folder), NAMES + 1);
+    for (int i = 0; i < NAMES; i++) {
+        snprintf(name, sizeof(name), "%s/%s", p->folder, names[i]);
+        assert_non_null(find(&files, at[i], name));
+        assert_int_equal(first_byte(find(&files, at[i], name)), i + 1);
+    }
+    rec_code_files_abort(&files);
+    for (int i = 0; i < NAMES; i++)
+        munmap(at[i], 4096);
 }
 
 int main(void)
@@ -408,6 +531,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_nobody_finds_is_copied, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_process_that_is_gone_needs_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(too_much_is_left_out, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(many_files_are_bounded, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(there_is_an_end_of_the_time, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(every_copy_has_a_name, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
