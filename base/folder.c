@@ -102,12 +102,12 @@ int st_folder_create_nameless(int folder)
     return fd;
 }
 
-int st_folder_make(int parent, const char *name)
+static int make(int parent, const char *name, mode_t mode)
 {
     struct stat st;
     int fd;
 
-    if (mkdirat(parent, name, 0700))
+    if (mkdirat(parent, name, mode))
         return -1;
     fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     /* Whoever owns the parent may have put another folder there since. */
@@ -116,6 +116,24 @@ int st_folder_make(int parent, const char *name)
     close(fd);
     errno = EPERM;
     return -1;
+}
+
+int st_folder_make(int parent, const char *name)
+{
+    return make(parent, name, 0700);
+}
+
+int st_folder_make_unfinished(int parent, const char *name)
+{
+    return make(parent, name, S_ISVTX | 0700);
+}
+
+void st_folder_finish(int folder)
+{
+    struct stat st;
+
+    if (!fstat(folder, &st) && st.st_mode & S_ISVTX && fchmod(folder, 0700))
+        return; /* it is looked at again by the next st_tempfile_sweep */
 }
 
 int st_folder_make_temp(int parent, const char *name, char temp[NAME_MAX + 1])

@@ -34,6 +34,13 @@ int st_folder_create_nameless(int folder);
 /* Makes the folder `name` (mode 0700) in `parent`. Returns its descriptor, or -1 with errno. */
 int st_folder_make(int parent, const char *name);
 
+/* As st_folder_make, with a mark (mode 01700) that it is not finished: st_tempfile_sweep removes it when the
+ * process is killed. */
+int st_folder_make_unfinished(int parent, const char *name);
+
+/* Takes the mark away. A file system that has no such mark keeps none. */
+void st_folder_finish(int folder);
+
 /* As st_folder_make, by a name like ".NAME.x7Kq2a", which is put in `temp`. */
 int st_folder_make_temp(int parent, const char *name, char temp[NAME_MAX + 1]);
 

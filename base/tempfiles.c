@@ -1,6 +1,8 @@
 /* A temporary file is locked (flock) by whoever writes it: one that can be locked is nobody's. */
 #include "base/tempfiles.h"
 
+#include "base/folder.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -8,6 +10,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -48,12 +51,18 @@ void st_tempfile_catch(void)
             sigaction(ends[i], &ours, NULL);
 }
 
-int st_tempfile_begin(int folder, const char *name, int fd)
+/* A file system without locks has no sweeping either. */
+int st_tempfile_lock(int fd)
 {
     struct stat st;
 
-    /* A file system without locks has no sweeping either. */
-    if ((flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) || (!fstat(fd, &st) && !st.st_nlink))
+    return (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) || (!fstat(fd, &st) && !st.st_nlink) ? -1
+                                                                                                       : 0;
+}
+
+int st_tempfile_begin(int folder, const char *name, int fd)
+{
+    if (st_tempfile_lock(fd))
         return -1;
     pthread_mutex_lock(&lock);
     st_tempfile_catch();
@@ -90,21 +99,111 @@ static bool is_temp(const char *name, const char *prefix)
                RANDOM;
 }
 
-static void sweep_one(int folder, const char *name)
+static void sweep_file(int folder, const char *name)
 {
-    struct stat st, there;
-    int fd;
+    struct stat st;
+    int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
-    if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
-        return;
-    fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return;
     if (!flock(fd, LOCK_EX | LOCK_NB) && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
-        !fstatat(folder, name, &there, AT_SYMLINK_NOFOLLOW) && there.st_ino == st.st_ino &&
-        there.st_dev == st.st_dev)
+        st_folder_has(folder, name, fd))
         unlinkat(folder, name, 0);
     close(fd);
+}
+
+/* ---- folders ---- */
+
+/* "PREFIXn" and this behind it, where n is a number. */
+static bool is_numbered(const char *name, const char *prefix, const char *suffix)
+{
+    size_t len = strlen(prefix), digits;
+
+    if (strncmp(name, prefix, len) != 0)
+        return false;
+    digits = strspn(name + len, "0123456789");
+    return digits && !strncmp(name + len + digits, suffix, strlen(suffix));
+}
+
+/* The folder, when it is ours and nobody writes it; -1. */
+static int open_left(int folder, const char *name)
+{
+    int fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0)
+        return -1;
+    if (!fstat(fd, &st) && st.st_uid == geteuid() && !flock(fd, LOCK_EX | LOCK_NB) &&
+        st_folder_has(folder, name, fd))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* What the recorder puts into one: files, and a folder of files. */
+static void empty(int fd)
+{
+    static const char inner[] = "kcore_dir";
+    int below = openat(fd, inner, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (below >= 0) {
+        st_folder_empty(below);
+        close(below);
+        unlinkat(fd, inner, AT_REMOVEDIR);
+    }
+    st_folder_empty(fd);
+}
+
+static void remove_folder(int folder, const char *name, int fd)
+{
+    empty(fd);
+    if (st_folder_has(folder, name, fd))
+        unlinkat(folder, name, AT_REMOVEDIR);
+}
+
+static void sweep_snapshot(int folder, const char *name)
+{
+    int fd = open_left(folder, name);
+
+    if (fd < 0)
+        return;
+    remove_folder(folder, name, fd);
+    close(fd);
+}
+
+/* Whoever wrote it may have been killed after the snapshot that needs it got its name. */
+static void sweep_code(int folder, const char *name)
+{
+    char data[NAME_MAX + 1];
+    struct stat st;
+    int fd = open_left(folder, name);
+
+    if (fd < 0)
+        return;
+    snprintf(data, sizeof(data), "%.*s.data", (int)(strrchr(name, '.') - name), name);
+    if (fstatat(folder, data, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT)
+        remove_folder(folder, name, fd);
+    else
+        st_folder_finish(fd);
+    close(fd);
+}
+
+static void sweep_one(int folder, const char *name, const char *prefix)
+{
+    const char *end = strrchr(name, '.');
+    bool temp = is_temp(name, prefix);
+    struct stat st;
+
+    if (!temp && !is_numbered(name, prefix, ".code"))
+        return;
+    if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) || st.st_uid != geteuid())
+        return;
+    if (S_ISREG(st.st_mode) && temp)
+        sweep_file(folder, name);
+    else if (S_ISDIR(st.st_mode) && temp && is_numbered(name + 1, prefix, ".data."))
+        sweep_snapshot(folder, name);
+    else if (S_ISDIR(st.st_mode) && st.st_mode & S_ISVTX && !temp && !strcmp(end, ".code"))
+        sweep_code(folder, name);
 }
 
 void st_tempfile_sweep(int folder, const char *prefix)
@@ -114,8 +213,7 @@ void st_tempfile_sweep(int folder, const char *prefix)
     struct dirent *e;
 
     while (d && (e = readdir(d)))
-        if (is_temp(e->d_name, prefix))
-            sweep_one(folder, e->d_name);
+        sweep_one(folder, e->d_name, prefix);
     if (d)
         closedir(d);
     else if (copy >= 0)

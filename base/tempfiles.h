@@ -8,6 +8,10 @@
  * another one. */
 int st_tempfile_begin(int folder, const char *name, int fd);
 
+/* Says that the file or folder `fd` is being written, until it is closed: nobody sweeps it away. Returns 0,
+ * or -1 when somebody is sweeping it at this very moment: make another one. */
+int st_tempfile_lock(int fd);
+
 /* Makes the signals above remove the files, as st_tempfile_begin does: for a program that had handlers of its
  * own, and has put SIG_DFL back. A signal that is ignored, or has a handler, keeps it so. */
 void st_tempfile_catch(void);
@@ -15,8 +19,10 @@ void st_tempfile_catch(void);
 /* It has its name, or is gone. */
 void st_tempfile_done(int folder);
 
-/* Removes what killed processes of this user left in `folder`: files ".NAME.xxxxxx" with `prefix` at the
- * beginning of NAME that nobody writes any more. */
+/* Removes what killed processes of this user left in `folder` and nobody writes any more: files
+ * ".NAME.xxxxxx" with `prefix` at the beginning of NAME, folders ".PREFIXn.data.xxxxxx", and folders
+ * "PREFIXn.code" that are not finished (st_folder_make_unfinished) and have no "PREFIXn.data" beside them; n
+ * is a number. Links are not followed. */
 void st_tempfile_sweep(int folder, const char *prefix);
 
 #endif

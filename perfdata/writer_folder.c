@@ -2,6 +2,7 @@
 #include "perfdata/writer_state.h"
 
 #include "base/folder.h"
+#include "base/tempfiles.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -51,6 +52,10 @@ int pd_folder_open(struct pd_folder *f, int parent, const char *path, struct st_
     if (rc)
         return rc;
     f->fd = st_folder_make_temp(f->parent, f->name, f->temp);
+    while (f->fd >= 0 && st_tempfile_lock(f->fd)) {
+        close(f->fd);
+        f->fd = st_folder_make_temp(f->parent, f->name, f->temp);
+    }
     return f->fd < 0 ? st_fail_errno(err, ST_EFAIL, "cannot create a folder for '%s'", path) : 0;
 }
 

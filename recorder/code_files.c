@@ -1,6 +1,7 @@
 /* Code that nobody finds by its mapping's name. */
 #include "recorder/code_files.h"
 #include "base/folder.h"
+#include "base/tempfiles.h"
 #include "recorder/code_elf.h"
 #include "recorder/code_names.h"
 #include "triggers/memory.h"
@@ -94,7 +95,11 @@ static int make_folder(struct rec_code_files *files, struct st_error *err)
 {
     if (files->fd >= 0)
         return 0;
-    files->fd = st_folder_make(files->parent, files->folder + files->name);
+    files->fd = st_folder_make_unfinished(files->parent, files->folder + files->name);
+    while (files->fd >= 0 && st_tempfile_lock(files->fd)) {
+        close(files->fd);
+        files->fd = st_folder_make_unfinished(files->parent, files->folder + files->name);
+    }
     return files->fd < 0 ? st_fail_errno(err, ST_EFAIL, "cannot make the folder '%s'", files->folder) : 0;
 }
 
@@ -448,6 +453,7 @@ void rec_code_files_free(struct rec_code_files *files)
     st_vec_free(&files->unnamed);
     st_vec_free(&files->left_out);
     if (files->fd >= 0) {
+        st_folder_finish(files->fd);
         st_folder_give(files->parent, files->fd);
         close(files->fd);
     }
