@@ -109,6 +109,9 @@ enum wait_of {
     WAIT_OF_THREAD,
     WAIT_OF_YOUNG, /* of the threads of a process that were born while it was watched, in their first waits */
     WAIT_OF_OBJECT, /* of a thread, on an object that is not its usual one, which is in the place of `ip` */
+    WAIT_OF_LAST,   /* of threads of a pool, in their first waits: those behind a wait at the place that `ip`
+                       stands for */
+    WAIT_OF_NEXT,   /* and of these the ones at this place: `ip` stands for both */
 };
 
 #define WAIT_COMPAT 0x80000000u
@@ -131,10 +134,13 @@ struct wait_place {
     st_u64 object; /* of all waits of a thread: the one that most of them were on, if there is such a one, */
 
     st_u64 votes; /* and by how many these are more than the others (the majority vote of Boyer and Moore) */
+
+    st_u64 last; /* of all waits of a thread: what stands for the place of the last one; 0: there was none */
 };
 
 /* A thread's place is usual when it, or its process, waits there in one of WAIT_SHARE waits. Before a thread
- * has waited WAIT_FIRST times nothing is known of it: then the list holds. */
+ * has waited WAIT_FIRST times it is judged by the others of its pool that waited where it did before; and
+ * where those are fewer, nothing is known: then the list holds. */
 #define WAIT_FIRST 64
 #define WAIT_SHARE 16
 

@@ -166,10 +166,18 @@ struct thread_struct {
     unsigned long fsbase;
 };
 
+struct file;
+
+struct mm_struct {
+    struct file *exe_file;
+};
+
 struct task_struct {
     struct thread_info thread_info;
 
     struct task_struct *real_parent;
+
+    struct mm_struct *mm;
 
     struct thread_struct thread;
 

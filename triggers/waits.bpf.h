@@ -120,6 +120,56 @@ static __noinline bool is_other_object(const struct wait_key *key, struct wait_p
            count_wait(&other) * WAIT_SHARE < n;
 }
 
+/* Processes that a server forked, and goes on as the same program, do the same work. */
+static __always_inline st_u32 pool_of(struct task_struct *task)
+{
+    struct file *own = BPF_CORE_READ(task, mm, exe_file);
+
+    return own && BPF_CORE_READ(task, real_parent, mm, exe_file) == own
+               ? BPF_CORE_READ(task, real_parent, tgid)
+               : BPF_CORE_READ(task, tgid);
+}
+
+/* A place in one word, which is not 0. */
+static __always_inline st_u64 place_word(const struct wait_key *key)
+{
+    return ((key->ip * 0x9e3779b97f4a7c15ull) ^ ((st_u64)key->syscall << 32 | key->depth)) | 1;
+}
+
+enum usual { UNUSUAL, USUAL, NOT_KNOWN };
+
+/* A thread of which little is known is judged by those that do the same: the threads of its pool that waited,
+ * in their first waits, where this one did last. `all` is of all its waits. */
+static __noinline int usual_next(const struct wait_key *key, struct task_struct *task, struct wait_place *all)
+{
+    struct wait_key next = *key, from = {.of = WAIT_OF_LAST};
+    st_u64 last = all->last, here, behind;
+
+    all->last = place_word(key);
+    if (!last)
+        return NOT_KNOWN;
+    next.of = WAIT_OF_NEXT;
+    next.ip = last * 31 + key->ip;
+    from.ip = last;
+    next.id = from.id = pool_of(task);
+    here = count_wait(&next);
+    behind = count_wait(&from);
+    if (behind < WAIT_FIRST)
+        return NOT_KNOWN;
+    return here * WAIT_SHARE >= behind ? USUAL : UNUSUAL;
+}
+
+/* Whether a wait of a thread in its first waits is for work, as far as that is known. */
+static __noinline bool first_is_usual(const struct wait_key *key, struct task_struct *task,
+                                      struct wait_place *all)
+{
+    int usual = all ? usual_next(key, task, all) : NOT_KNOWN;
+
+    if (usual != NOT_KNOWN)
+        return usual == USUAL;
+    return !is_young(task) || is_usual_for_young(key);
+}
+
 /* A wait of `task` begins there, on `object`. Whether it is for work. */
 static __noinline bool wait_is_usual(const struct wait_key *key, struct task_struct *task, st_u64 object)
 {
@@ -134,7 +184,7 @@ static __noinline bool wait_is_usual(const struct wait_key *key, struct task_str
     own_all = count_all(thread.id, WAIT_OF_THREAD);
     p = bpf_map_lookup_elem(&waits, &of_thread);
     other = p && is_other_object(&thread, p, object);
-    if (!other && own_all <= WAIT_FIRST && (!is_young(task) || is_usual_for_young(key)))
+    if (own_all <= WAIT_FIRST && first_is_usual(key, task, p) && !other)
         return true;
     if (!other && ((own_all > WAIT_FIRST && own * WAIT_SHARE >= own_all) || here * WAIT_SHARE >= all))
         return true;

@@ -28,24 +28,51 @@ static bool holds(void *address, const struct trg_mapping *m)
 }
 
 /* Without a file, and not the kernel's own ([vdso], [uprobes]). */
-static bool is_made(void *unused, const struct trg_mapping *m)
+static bool is_made(const struct trg_mapping *m)
 {
-    (void)unused;
-    if (!m->code)
+    return m->code && (!strncmp(m->name, "[anon", 5) || !strncmp(m->name, "/memfd:", 7) ||
+                       (!m->inode && m->name[0] != '['));
+}
+
+enum { REGEX_CHUNK = 64 * 1024 };
+
+/* What code a process has made as it ran. */
+struct made {
+    bool any, only_chunks; /* all of it in whole chunks, as PCRE compiles regular expressions into */
+
+    bool regex, lua; /* PCRE is there; LuaJIT, whose code is in such chunks too */
+};
+
+static bool look_for_made(void *ctx, const struct trg_mapping *m)
+{
+    struct made *made = ctx;
+
+    made->regex = made->regex || strstr(m->name, "/libpcre");
+    made->lua = made->lua || strstr(m->name, "/libluajit");
+    if (!is_made(m))
         return false;
-    return !strncmp(m->name, "[anon", 5) || !strncmp(m->name, "/memfd:", 7) ||
-           (!m->inode && m->name[0] != '[');
+    made->any = true;
+    made->only_chunks = made->only_chunks && (m->end - m->start) % REGEX_CHUNK == 0;
+    return false;
+}
+
+/* Code of regular expressions calls nothing that waits. */
+static bool compiles_as_it_runs(pid_t pid)
+{
+    struct made made = {.only_chunks = true};
+    struct trg_mapping m;
+
+    trg_find_mapping(pid, look_for_made, &made, &m);
+    return made.any && !(made.only_chunks && made.regex && !made.lua);
 }
 
 bool trg_has_steady_stacks(const struct st_target *target)
 {
-    struct trg_mapping m;
-
     if (!target || !target->npids || target->kind == ST_TARGET_ALL || target->kind == ST_TARGET_CGROUP ||
         target->kind == ST_TARGET_COMMAND)
         return false;
     for (size_t i = 0; i < target->npids; i++)
-        if (trg_find_mapping(target->pids[i], is_made, NULL, &m))
+        if (compiles_as_it_runs(target->pids[i]))
             return false;
     return !trg_is_golang(target); /* each of its waits is made by one function, at any depth */
 }

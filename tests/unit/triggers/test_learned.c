@@ -8,12 +8,16 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -179,6 +183,77 @@ static void test_sleep_in_a_short_thread_fires(void **state)
 
         told_run(&work, servers[i], &w, LEARNED, 3, 2);
         assert_int_equal(told_fired(&w, 0, SYS_clock_nanosleep), 2);
+        assert_int_equal(told_fired(&w, 0, SYS_poll), 0);
+        watch_stop(&w);
+        workload_wait(&work);
+    }
+}
+
+/* ---- threads that do the same ---- */
+
+static void *wait_seldom(void *work)
+{
+    wait_often(SELDOM);
+    if (work)
+        note_sleep(work);
+    return NULL;
+}
+
+/* Another kind of thread: where it waits, no other does. */
+static void *sleep_seldom(void *work)
+{
+    for (int i = 0; i < SELDOM; i++)
+        workload_sleep_ms(1);
+    note_sleep(work);
+    return NULL;
+}
+
+/* None of them waits so often that it is known by itself; together those before the last are. */
+static void serve_by_pool(struct workload *w)
+{
+    enum { BEFORE = 6 };
+    pthread_t threads[BEFORE];
+
+    for (int i = 0; i < BEFORE; i++)
+        if (pthread_create(&threads[i], NULL, wait_seldom, NULL))
+            _exit(1);
+    for (int i = 0; i < BEFORE; i++)
+        pthread_join(threads[i], NULL);
+    sleep_seldom(w);
+    if (pthread_create(&threads[0], NULL, wait_seldom, w) || pthread_join(threads[0], NULL))
+        _exit(1);
+}
+
+/* The same by processes. */
+static void serve_by_forks(struct workload *w)
+{
+    for (int i = 0; i < 7; i++) {
+        pid_t child = fork();
+
+        if (child == 0) {
+            wait_seldom(i == 6 ? w : NULL);
+            _exit(0);
+        }
+        if (child < 0 || waitpid(child, NULL, 0) != child)
+            _exit(1);
+        if (i == 5)
+            sleep_seldom(w);
+    }
+}
+
+static void test_threads_that_do_the_same_are_known_together(void **state)
+{
+    workload_fn *const servers[] = {serve_by_pool, serve_by_forks};
+
+    (void)state;
+    NEEDS_BPF();
+    for (size_t i = 0; i < 2; i++) {
+        struct workload work;
+        struct watch w;
+
+        told_run(&work, servers[i], &w, LEARNED, 2, 1);
+        assert_int_equal(told_fired(&w, 0, SYS_clock_nanosleep), 1);
+        assert_int_equal(told_fired(&w, work.pid, SYS_clock_nanosleep), i == 0);
         assert_int_equal(told_fired(&w, 0, SYS_poll), 0);
         watch_stop(&w);
         workload_wait(&work);
@@ -375,6 +450,48 @@ static void test_steady_stacks(void **state)
     munmap(code, 4096);
 }
 
+/* A file that is mapped under that name. */
+static void *map_as(const char *folder, const char *name)
+{
+    char path[128];
+    void *at;
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    fd = open(path, O_CREAT | O_RDWR, 0600);
+    assert_true(fd >= 0 && !ftruncate(fd, 4096));
+    at = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+    assert_true(at != MAP_FAILED);
+    close(fd);
+    unlink(path);
+    return at;
+}
+
+/* PCRE compiles into chunks of 64 KiB, and so does LuaJIT. */
+static void test_regular_expressions_leave_stacks_steady(void **state)
+{
+    pid_t self = getpid();
+    struct st_target target = {.kind = ST_TARGET_PIDS, .pids = &self, .npids = 1};
+    char folder[] = "/tmp/stalltrap-unit.XXXXXX";
+    void *code, *regex, *lua;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    code = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(code != MAP_FAILED);
+    assert_false(trg_has_steady_stacks(&target));
+    regex = map_as(folder, "libpcre2-8.so.0");
+    assert_true(trg_has_steady_stacks(&target));
+    lua = map_as(folder, "libluajit-5.1.so.2");
+    assert_false(trg_has_steady_stacks(&target));
+    munmap(lua, 4096);
+    munmap((char *)code + 4096, 4096);
+    assert_false(trg_has_steady_stacks(&target));
+    munmap(code, 1 << 16);
+    munmap(regex, 4096);
+    rmdir(folder);
+}
+
 static void test_names_of_places(void **state)
 {
     char text[256];
@@ -391,6 +508,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sleep_elsewhere_fires),
         cmocka_unit_test(test_sleep_in_a_short_thread_fires),
+        cmocka_unit_test(test_threads_that_do_the_same_are_known_together),
         cmocka_unit_test(test_list_stays_as_it_is),
         cmocka_unit_test(test_two_usual_places),
         cmocka_unit_test(test_path_tells_places_apart),
@@ -398,6 +516,7 @@ int main(void)
         cmocka_unit_test(test_object_tells_waits_apart),
         cmocka_unit_test(test_busy_counts_sleep_elsewhere),
         cmocka_unit_test(test_steady_stacks),
+        cmocka_unit_test(test_regular_expressions_leave_stacks_steady),
         cmocka_unit_test(test_names_of_places),
     };
 
