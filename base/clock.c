@@ -1,4 +1,4 @@
-/* The kernel's clock. */
+/* The kernel's clock, and this process's own. */
 #include "base/clock.h"
 
 #include <pthread.h>
@@ -19,12 +19,18 @@ static void read_offset(void)
         fclose(f);
 }
 
+uint64_t st_mono_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
 uint64_t st_kernel_ns(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    struct timespec t;
 
     pthread_once(&once, read_offset);
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)(t.tv_sec * INT64_C(1000000000) + t.tv_nsec - offset);
+    return st_mono_ns() - (uint64_t)offset;
 }

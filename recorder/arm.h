@@ -241,8 +241,9 @@ void arm_describe(struct arm *arm, const struct st_stall_record *record, char *t
 /* Prints what the pending snapshot is for, once. */
 void arm_tell(struct arm *arm);
 
-/* Freezes the source for the pending snapshot, if it is not frozen yet. */
-int arm_freeze(struct arm *arm, struct st_error *err);
+/* Freezes the source for a snapshot, if it is not frozen yet: the ring of the thread that `stalled` tells of
+ * before the others (NULL: there is none). */
+int arm_freeze(struct arm *arm, const struct st_stall_record *stalled, struct st_error *err);
 
 /* Copies what the source holds for the pending snapshot, into arm->capture, and lets it go on. On an error
  * nothing is held. */

@@ -1,4 +1,5 @@
 /* What keeps a recording without an end from filling the disk, or falling ever further behind. */
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "recorder/arm.h"
@@ -6,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
-#include <time.h>
 
 enum {
     A_MINUTE = 60,   /* traps; so many may come at once */
@@ -14,14 +14,6 @@ enum {
 };
 
 static const uint64_t token_ns = 60ull * 1000000000 / A_MINUTE;
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 /* Bytes free for us where the snapshots go. */
 static int disk_free(const struct arm *arm, uint64_t *bytes)
@@ -44,7 +36,7 @@ void arm_limits_set(struct arm *arm)
     l->waiting = endless && !o->no_decode ? ARM_MOST_WAITING : 0;
     l->rate = endless && !o->cooldown_given;
     l->tokens = A_MINUTE;
-    l->refilled = now_ns();
+    l->refilled = st_mono_ns();
     l->keep_free = o->keep_free != UINT64_MAX ? o->keep_free : 0;
     if (endless && o->keep_free == UINT64_MAX && !disk_free(arm, &bytes))
         l->keep_free = bytes / 4 * 3;
@@ -100,7 +92,7 @@ static bool has_room(struct arm *arm)
 /* ns until the next trap may come. */
 static uint64_t rate_wait(struct arm_limits *l)
 {
-    uint64_t now = now_ns(), more = (now - l->refilled) / token_ns;
+    uint64_t now = st_mono_ns(), more = (now - l->refilled) / token_ns;
 
     if (!l->rate)
         return 0;
@@ -116,7 +108,7 @@ static int hold(struct arm *arm, uint64_t ns, struct st_error *err)
 
     l->holding = !has_room(arm);
     wait = l->holding ? UINT64_MAX : wait > ns ? wait : ns;
-    l->until = wait > UINT64_MAX - now_ns() ? UINT64_MAX : now_ns() + wait;
+    l->until = wait > UINT64_MAX - st_mono_ns() ? UINT64_MAX : st_mono_ns() + wait;
     if (trg_hold(arm->options.triggers, wait, err))
         return err->code;
     return l->holding ? rec_timer_set(l->timer.fd, LOOK_AGAIN * 1000000ull, 0, err) : 0;
@@ -124,7 +116,7 @@ static int hold(struct arm *arm, uint64_t ns, struct st_error *err)
 
 bool arm_limits_hold(const struct arm *arm)
 {
-    return arm->limits.until == UINT64_MAX || now_ns() < arm->limits.until;
+    return arm->limits.until == UINT64_MAX || st_mono_ns() < arm->limits.until;
 }
 
 int arm_limits_next(struct arm *arm, bool trapped, struct st_error *err)

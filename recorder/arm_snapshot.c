@@ -200,9 +200,15 @@ static void end_pauses(struct arm *arm)
             arm->pauses.at[i].resumed = arm->capture.how.done_time;
 }
 
-int arm_freeze(struct arm *arm, struct st_error *err)
+int arm_freeze(struct arm *arm, const struct st_stall_record *stalled, struct st_error *err)
 {
-    int rc = arm->frozen ? 0 : rec_capture_freeze(&arm->capture, arm->ops, arm->source, &arm->clock, err);
+    struct rec_first first = {.tid = -1, .cpu = -1};
+    int rc = 0;
+
+    if (stalled)
+        first = (struct rec_first){.tid = (pid_t)stalled->tid, .cpu = (int)stalled->cpu};
+    if (!arm->frozen)
+        rc = rec_capture_freeze(&arm->capture, arm->ops, arm->source, first, &arm->clock, err);
 
     if (rc) {
         keep_pause(arm, NULL);
@@ -232,7 +238,8 @@ static void drop_capture(struct arm *arm)
 /* Nothing stands between the freeze and the copy, and what can wait until the source goes on waits. */
 int arm_capture(struct arm *arm, struct st_error *err)
 {
-    int completed, rc = arm_freeze(arm, err);
+    bool trap = arm->cause.reason == ARM_TRIGGER;
+    int completed, rc = arm_freeze(arm, trap ? &arm->cause.record : NULL, err);
 
     if (rc)
         return rc;

@@ -101,7 +101,7 @@ int arm_on_stalls(void *ctx, struct st_error *err)
 static int trap(struct arm *arm, const struct st_stall_record *record, struct st_error *err)
 {
     struct arm_cause *c = &arm->cause;
-    int rc = arm_records_on(arm, record) ? 0 : arm_freeze(arm, err);
+    int rc = arm_records_on(arm, record) ? 0 : arm_freeze(arm, record, err);
 
     *c = (struct arm_cause){.reason = ARM_TRIGGER, .record = *record};
     arm->traps.fired++;

@@ -1,22 +1,13 @@
 /* --until-end: between a trap and its snapshot, a stall that still goes on is watched until it ends. What was
  * recorded before it is safe meanwhile: it is copied at once, or the source goes on as long as its rings have
  * room; so the snapshot knows how long the stall took, who ended it, and what was done meanwhile. */
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/stall_complete.h"
 #include "base/units.h"
 #include "recorder/arm.h"
 
-#include <time.h>
-
 enum { LOOK_EVERY = 20 /* ms: whether the rings have room */ };
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 bool arm_end_awaited(const struct arm *arm, const struct st_stall_record *record)
 {
@@ -50,7 +41,7 @@ static int begin(struct arm *arm, struct st_error *err)
     else if (arm_capture(arm, err))
         return arm_take_failed(arm, err);
     arm->end.awaited = true;
-    arm->end.until = now_ns() + arm->options.until_end;
+    arm->end.until = st_mono_ns() + arm->options.until_end;
     st_log_debug("the stall goes on: its end is awaited, %s at most",
                  st_format_duration((int64_t)arm->options.until_end, most, sizeof(most)));
     return rec_timer_set(arm->end.timer.fd, LOOK_EVERY * 1000000ull, LOOK_EVERY * 1000000ull, err);
@@ -80,7 +71,7 @@ int arm_on_end_timer(void *ctx, struct st_error *err)
     rec_timer_clear(arm->end.timer.fd);
     if (!arm->end.awaited)
         return 0;
-    if (now_ns() >= arm->end.until)
+    if (st_mono_ns() >= arm->end.until)
         return arm_take(arm, err);
     return arm->captured || arm->ops->has_room(arm->source) ? 0 : copy_full(arm, err);
 }

@@ -62,12 +62,12 @@ static int copy_frozen(struct rec_capture *c, const struct rec_source_ops *ops, 
 }
 
 int rec_capture_freeze(struct rec_capture *c, const struct rec_source_ops *ops, struct rec_source *source,
-                       struct rec_clock *clock, struct st_error *err)
+                       struct rec_first first, struct rec_clock *clock, struct st_error *err)
 {
     int rc;
 
     *c = (struct rec_capture){0};
-    rc = ops->freeze(source, &c->how, err);
+    rc = ops->freeze(source, first, &c->how, err);
     if (rc && c->how.asked_time && !c->how.done_time)
         c->how.done_time = c->how.asked_time; /* some rings may have stopped, at any time since */
     if (rc && c->how.asked_time)

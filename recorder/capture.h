@@ -28,10 +28,11 @@ struct rec_pause {
     uint64_t resumed; /* 0: not before the next freeze */
 };
 
-/* Freezes the source; nothing is copied yet. On error it goes on, and the capture holds nothing but when
- * rings may have been stopped. */
+/* Freezes the source, the rings of `first` before the others; nothing is copied yet. On error it goes on, and
+ * the capture holds nothing but when rings may have been stopped. */
 int rec_capture_freeze(struct rec_capture *capture, const struct rec_source_ops *ops,
-                       struct rec_source *source, struct rec_clock *clock, struct st_error *err);
+                       struct rec_source *source, struct rec_first first, struct rec_clock *clock,
+                       struct st_error *err);
 
 /* Copies, and lets the source go on. On error it goes on all the same (unless that is what failed), and the
  * capture holds nothing but when it stopped and resumed. */

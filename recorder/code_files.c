@@ -1,5 +1,6 @@
 /* Code that nobody finds by its mapping's name. */
 #include "recorder/code_files.h"
+#include "base/clock.h"
 #include "base/folder.h"
 #include "base/tempfiles.h"
 #include "recorder/code_elf.h"
@@ -14,7 +15,6 @@
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 static const uint64_t most_bytes = 512ull << 20;
@@ -48,14 +48,6 @@ struct adder {
     struct rec_perf_map names; /* when named */
 };
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 int rec_code_files_open(struct rec_code_files *files, const char *data, struct st_error *err)
 {
     return rec_code_files_open_at(files, -1, data, err);
@@ -71,7 +63,7 @@ int rec_code_files_open_at(struct rec_code_files *files, int folder, const char 
 
     *files = (struct rec_code_files){.left = most_bytes,
                                      .more = REC_CODE_MOST_COPIES,
-                                     .until = now_ns() + (uint64_t)COPY_MS * 1000000,
+                                     .until = st_mono_ns() + (uint64_t)COPY_MS * 1000000,
                                      .patience = NAMES_MS,
                                      .parent = -1,
                                      .fd = -1};
@@ -169,7 +161,7 @@ static int copy_file(const struct adder *a, int from, int to, uint64_t size, str
         if (n == 0)
             break;
         size -= (uint64_t)n;
-        if (size && now_ns() >= a->files->until)
+        if (size && st_mono_ns() >= a->files->until)
             return LEFT_OUT;
     }
     return 0;
@@ -275,7 +267,7 @@ static int check_room(struct adder *a)
 {
     if (!a->files->more)
         return leave_out(a, "there are more than 4096 files of it");
-    return now_ns() >= a->files->until ? leave_out(a, no_time) : 0;
+    return st_mono_ns() >= a->files->until ? leave_out(a, no_time) : 0;
 }
 
 static int fill(struct adder *a, const struct rec_map *map, int from, int fd, uint64_t size,

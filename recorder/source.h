@@ -77,8 +77,21 @@ struct rec_ring {
 
     bool in_kernel; /* stopped by the kernel before user space woke */
 
-    uint64_t stopped; /* perf clock ns: when user space had stopped it; 0: not known */
+    uint64_t stopped; /* perf clock ns: when user space had stopped it; 0: not known, or it was not running */
 };
+
+/* What a freeze stops before all else: the ring of the thread that stalled, or of the CPU it was on. */
+struct rec_first {
+    pid_t tid; /* -1: of no thread */
+
+    int cpu; /* -1: of no CPU */
+};
+
+/* Whether a ring of thread `tid`, or of `cpu` where that is -1, is such a one. */
+static inline bool rec_is_first(struct rec_first first, pid_t tid, int cpu)
+{
+    return tid >= 0 ? tid == first.tid : cpu >= 0 && cpu == first.cpu;
+}
 
 /* How a freeze went, for the snapshot's own account. */
 struct rec_freeze {
@@ -132,9 +145,9 @@ struct rec_source_ops {
     /* Recording is live for every thread when it returns. */
     int (*start)(struct rec_source *s, struct st_error *err);
 
-    /* Stops recording in every ring. The target goes on (a source that must may hold it for as long as the
-     * freeze lasts). */
-    int (*freeze)(struct rec_source *s, struct rec_freeze *how, struct st_error *err);
+    /* Stops recording in every ring, in those of `first` before the others. The target goes on (a source that
+     * must may hold it for as long as the freeze lasts). */
+    int (*freeze)(struct rec_source *s, struct rec_first first, struct rec_freeze *how, struct st_error *err);
 
     /* While frozen: the rings, as an array of *n that the source owns until resume(). */
     int (*rings)(struct rec_source *s, const struct rec_ring **rings, size_t *n, struct st_error *err);

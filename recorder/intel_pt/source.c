@@ -1,4 +1,5 @@
 /* The source `intel-pt`, as arm sees it. */
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "perfdata/format.h"
@@ -180,26 +181,30 @@ static int pt_start(struct rec_source *s, struct st_error *err)
 /* ------------------------------------------------------------------ */
 /* Freezing                                                            */
 
-static uint64_t monotonic(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /* Of several events that write into one ring the last one's time stands. It is one of CLOCK_MONOTONIC, which
  * is read at once, where the perf clock takes a system call. */
-static int stop_all(struct rec_source *s, struct st_error *err)
+static int stop(struct rec_source *s, struct rec_first first, bool is_first, struct st_error *err)
 {
     int rc = 0;
 
-    s->running = false;
     for (size_t i = 0; !rc && i < s->events.n; i++) {
+        struct pt_ring *ring = &s->rings.at[s->events.at[i].ring];
+
+        if (rec_is_first(first, ring->tid, ring->cpu) != is_first)
+            continue;
         rc = pt_event_switch(&s->events.at[i], false, err);
-        s->rings.at[s->events.at[i].ring].stopped = monotonic();
+        ring->stopped = st_mono_ns();
     }
     return rc;
+}
+
+static int stop_all(struct rec_source *s, struct rec_first first, struct st_error *err)
+{
+    int rc;
+
+    s->running = false;
+    rc = stop(s, first, true, err);
+    return rc ? rc : stop(s, first, false, err);
 }
 
 /* Which rings the kernel had stopped, and the time of each on the perf clock. */
@@ -214,7 +219,8 @@ static void account(struct rec_source *s, struct rec_freeze *how, uint64_t done)
             s->rings.at[s->events.at[i].ring].in_kernel = how->in_kernel = true;
 }
 
-static int pt_freeze(struct rec_source *s, struct rec_freeze *how, struct st_error *err)
+static int pt_freeze(struct rec_source *s, struct rec_first first, struct rec_freeze *how,
+                     struct st_error *err)
 {
     struct st_error late = {0};
     uint64_t done;
@@ -223,8 +229,8 @@ static int pt_freeze(struct rec_source *s, struct rec_freeze *how, struct st_err
     *how = (struct rec_freeze){0};
     rc = rec_clock_now(&s->clock, &how->asked_time, err);
     if (!rc)
-        rc = stop_all(s, err);
-    done = monotonic();
+        rc = stop_all(s, first, err);
+    done = st_mono_ns();
     if (!rc)
         rc = rec_clock_now(&s->clock, &how->done_time, err);
     if (rc)

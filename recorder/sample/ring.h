@@ -30,6 +30,8 @@ struct smp_ring {
 
     uint64_t marked; /* bytes ever written, when it was marked */
 
+    uint64_t stopped; /* perf clock: when the last freeze had stopped it */
+
     struct smp_pace pace; /* of the context switches in it */
 
     bool slow; /* its samples are taken at SMP_SLOW_RATE */

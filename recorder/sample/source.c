@@ -1,4 +1,5 @@
 /* The source `sample`, as arm sees it. */
+#include "base/clock.h"
 #include "base/units.h"
 #include "recorder/perf_event.h"
 #include "recorder/perf_record.h"
@@ -131,29 +132,68 @@ static int smp_start(struct rec_source *s, struct st_error *err)
 /* ------------------------------------------------------------------ */
 /* Freezing: the events count on, what they would write is dropped      */
 
-static int pause_all(struct rec_source *s, bool on, struct st_error *err)
+/* The time is one of CLOCK_MONOTONIC, which is read at once, where the perf clock takes a system call. */
+static int pause_ring(struct smp_ring *ring, bool on, struct st_error *err)
+{
+    int rc = smp_ring_pause(ring, on, err);
+
+    ring->stopped = on ? st_mono_ns() : 0;
+    return rc;
+}
+
+static int pause_rings(struct rec_source *s, bool on, struct rec_first first, bool is_first,
+                       struct st_error *err)
 {
     int rc = 0;
 
     for (size_t i = 0; !rc && i < s->rings.n; i++)
-        rc = smp_ring_pause(&s->rings.at[i], on, err);
-    for (size_t i = 0; !rc && i < s->wake_rings.n; i++)
-        rc = smp_ring_pause(&s->wake_rings.at[i], on, err);
+        if (rec_is_first(first, s->rings.at[i].tid, s->rings.at[i].cpu) == is_first)
+            rc = pause_ring(&s->rings.at[i], on, err);
     return rc;
 }
 
-static int smp_freeze(struct rec_source *s, struct rec_freeze *how, struct st_error *err)
+static int pause_all(struct rec_source *s, bool on, struct rec_first first, struct st_error *err)
 {
+    int rc = pause_rings(s, on, first, true, err);
+
+    if (!rc)
+        rc = pause_rings(s, on, first, false, err);
+    for (size_t i = 0; !rc && i < s->wake_rings.n; i++)
+        rc = pause_ring(&s->wake_rings.at[i], on, err);
+    return rc;
+}
+
+static int resume_all(struct rec_source *s, struct st_error *err)
+{
+    return pause_all(s, false, (struct rec_first){.tid = -1, .cpu = -1}, err);
+}
+
+/* Makes times of the rings those of the perf clock, which was `perf` at `mono`. */
+static void tell_stops(struct rec_source *s, uint64_t perf, uint64_t mono)
+{
+    for (size_t i = 0; i < s->rings.n; i++)
+        s->rings.at[i].stopped += perf - mono;
+    for (size_t i = 0; i < s->wake_rings.n; i++)
+        s->wake_rings.at[i].stopped += perf - mono;
+}
+
+static int smp_freeze(struct rec_source *s, struct rec_first first, struct rec_freeze *how,
+                      struct st_error *err)
+{
+    uint64_t done;
     int rc;
 
     *how = (struct rec_freeze){0};
     rc = rec_clock_now(&s->clock, &how->asked_time, err);
     if (!rc)
-        rc = pause_all(s, true, err);
+        rc = pause_all(s, true, first, err);
+    done = st_mono_ns();
     if (!rc)
         rc = rec_clock_now(&s->clock, &how->done_time, err);
     if (rc)
-        pause_all(s, false, NULL);
+        resume_all(s, NULL);
+    else
+        tell_stops(s, how->done_time, done);
     return rc;
 }
 
@@ -166,7 +206,8 @@ static void tell_ring(struct rec_source *s, const struct smp_ring *ring, bool of
                             .tid = ring->tid,
                             .cpu = of_cpu ? ring->cpu : -1,
                             .marks = marks,
-                            .first_time = ring->since};
+                            .first_time = ring->since,
+                            .stopped = ring->stopped};
     smp_ring_parts(ring, to);
 }
 
@@ -186,7 +227,7 @@ static int smp_rings(struct rec_source *s, const struct rec_ring **rings, size_t
 
 static int smp_resume(struct rec_source *s, struct st_error *err)
 {
-    return pause_all(s, false, err);
+    return resume_all(s, err);
 }
 
 /* ------------------------------------------------------------------ */

@@ -139,19 +139,31 @@ static uint64_t perf_time(struct step_helper *h, uint64_t raw)
     return raw + (uint64_t)h->clock.offset;
 }
 
+static void close_ring(struct step_helper *h, struct step_thread *t)
+{
+    if (!t)
+        return;
+    t->slot->stopped = 0;
+    if (!t->recording)
+        return;
+    step_leave(h, t);
+    step_switches_collect(&t->switches, t->slot, false);
+    t->slot->stopped = step_clock_now(&h->clock);
+}
+
 /* Closes the rings as tracing that is switched off does, tells arm, and holds everything until it says go on.
  */
-static void freeze(struct step_helper *h, uint64_t asked)
+static void freeze(struct step_helper *h, uint64_t asked, pid_t first)
 {
     struct step_message m = {.kind = STEP_MSG_FREEZE, .value = perf_time(h, asked)};
     struct step_thread *t, *next;
 
+    HASH_FIND_INT(h->threads, &first, t);
+    close_ring(h, t);
     HASH_ITER(hh, h->threads, t, next)
     {
-        if (!t->recording)
-            continue;
-        step_leave(h, t);
-        step_switches_collect(&t->switches, t->slot, false);
+        if (t->tid != first)
+            close_ring(h, t);
     }
     m.done = step_clock_now(&h->clock);
     step_message_send(h->sock, &m);
@@ -169,7 +181,7 @@ static void obey(struct step_helper *h, const struct step_message *m)
         wake_again(START_PATIENCE / 1000);
         break;
     case STEP_MSG_FREEZE:
-        freeze(h, m->value);
+        freeze(h, m->value, m->first);
         break;
     default:
         leave(h);

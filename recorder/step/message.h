@@ -10,7 +10,8 @@ enum step_message_kind {
     /* Commands; the helper answers each with the same kind. */
     STEP_MSG_ATTACH, /* sent by nobody: the helper begins with it. code and text are those of an error */
     STEP_MSG_START,
-    STEP_MSG_FREEZE, /* value: CLOCK_MONOTONIC_RAW now; the answer: that moment in the perf clock, and done */
+    STEP_MSG_FREEZE, /* value: CLOCK_MONOTONIC_RAW now; first; the answer: that moment in the perf clock, and
+                        done */
     STEP_MSG_RESUME,
     STEP_MSG_LEAVE, /* detach and end; the answer is that the socket closes */
 
@@ -22,6 +23,8 @@ struct step_message {
     uint32_t kind;
 
     int32_t code; /* enum st_code */
+
+    int32_t first; /* the thread whose ring is closed before the others; -1: any */
 
     uint64_t value;
 

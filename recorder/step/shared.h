@@ -42,6 +42,8 @@ struct step_slot {
 
     uint64_t end_time; /* when the thread ended */
 
+    uint64_t stopped; /* when the last freeze had closed the ring; 0: it has not */
+
     struct ptenc_ring ring;
 
     uint64_t nswitches; /* ever; the newest is switches[(nswitches - 1) % STEP_SWITCHES] */

@@ -125,10 +125,10 @@ static uint64_t raw_now(void)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-static int command(struct rec_source *s, enum step_message_kind kind, struct step_message *m,
+static int command(struct rec_source *s, enum step_message_kind kind, pid_t first, struct step_message *m,
                    struct st_error *err)
 {
-    *m = (struct step_message){.kind = kind, .value = raw_now()};
+    *m = (struct step_message){.kind = kind, .first = first, .value = raw_now()};
     if (step_message_send(s->sock, m))
         return helper_died(s, err);
     return await(s, kind, m, err);
@@ -207,16 +207,17 @@ static int step_start(struct rec_source *s, struct st_error *err)
 {
     struct step_message m;
 
-    return command(s, STEP_MSG_START, &m, err);
+    return command(s, STEP_MSG_START, -1, &m, err);
 }
 
 /* ------------------------------------------------------------------ */
 /* Freezing                                                            */
 
-static int step_freeze(struct rec_source *s, struct rec_freeze *how, struct st_error *err)
+static int step_freeze(struct rec_source *s, struct rec_first first, struct rec_freeze *how,
+                       struct st_error *err)
 {
     struct step_message m;
-    int rc = command(s, STEP_MSG_FREEZE, &m, err);
+    int rc = command(s, STEP_MSG_FREEZE, first.tid, &m, err);
 
     if (!rc)
         *how = (struct rec_freeze){.asked_time = m.value, .done_time = m.done};
@@ -228,8 +229,12 @@ static void describe_ring(struct rec_ring *to, const struct step_slot *slot, uin
     const struct ptenc_ring *ring = &slot->ring;
     size_t at = ring->head % ring->size;
 
-    *to = (struct rec_ring){
-        .idx = idx, .tid = slot->tid, .pid = slot->pid, .cpu = -1, .first_time = slot->first_time};
+    *to = (struct rec_ring){.idx = idx,
+                            .tid = slot->tid,
+                            .pid = slot->pid,
+                            .cpu = -1,
+                            .first_time = slot->first_time,
+                            .stopped = slot->state == STEP_SLOT_LIVE ? slot->stopped : 0};
     if (ring->head <= ring->size) {
         to->part[0] = ring->data;
         to->size[0] = ring->head;
@@ -340,7 +345,7 @@ static int step_resume_all(struct rec_source *s, struct st_error *err)
 {
     struct step_message m;
 
-    return command(s, STEP_MSG_RESUME, &m, err);
+    return command(s, STEP_MSG_RESUME, -1, &m, err);
 }
 
 /* ------------------------------------------------------------------ */

@@ -22,9 +22,11 @@ static unsigned char newer[48], older[24];
 
 bool frozen;
 
-static int fake_freeze(struct rec_source *s, struct rec_freeze *how, struct st_error *err)
+static int fake_freeze(struct rec_source *s, struct rec_first first, struct rec_freeze *how,
+                       struct st_error *err)
 {
     (void)s;
+    (void)first;
     (void)err;
     frozen = true;
     *how = (struct rec_freeze){.asked_time = ASKED, .done_time = DONE};
@@ -239,7 +241,8 @@ int write_it(struct world *w, const char *path, struct st_error *err)
 
 void capture(struct world *w)
 {
-    assert_int_equal(rec_capture_freeze(&w->capture, &fake, NULL, &w->clock, NULL), 0);
+    assert_int_equal(
+        rec_capture_freeze(&w->capture, &fake, NULL, (struct rec_first){-1, -1}, &w->clock, NULL), 0);
     assert_int_equal(rec_capture_copy(&w->capture, &fake, NULL, &w->clock, NULL), 0);
 }
 

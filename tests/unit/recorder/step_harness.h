@@ -198,7 +198,7 @@ static inline void harness_freeze(struct harness *x, const struct rec_ring **rin
     struct st_error err = {0};
     struct rec_freeze how;
 
-    harness_must(ops->freeze(x->source, &how, &err), &err, "freeze");
+    harness_must(ops->freeze(x->source, (struct rec_first){-1, -1}, &how, &err), &err, "freeze");
     harness_must(ops->rings(x->source, rings, n, &err), &err, "rings");
 }
 

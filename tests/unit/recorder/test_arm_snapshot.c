@@ -20,6 +20,7 @@ static struct rec_pause told[8];
 static size_t ntold;
 static uint64_t now;
 static struct st_error error; /* printed where it concerns one snapshot only */
+static struct rec_first stopped_first;
 static bool fails_freezing, fails_copying, fails_resuming, has_fired;
 
 static void step(const char *what)
@@ -28,9 +29,10 @@ static void step(const char *what)
     strcat(steps, what);
 }
 
-static int freeze(struct rec_source *s, struct rec_freeze *how, struct st_error *err)
+static int freeze(struct rec_source *s, struct rec_first first, struct rec_freeze *how, struct st_error *err)
 {
     (void)s;
+    stopped_first = first;
     step("freeze");
     *how = (struct rec_freeze){.asked_time = ++now};
     if (fails_freezing)
@@ -89,7 +91,9 @@ int __wrap_rec_group_drain(struct rec_group *group, rec_perf_record_fn *fn, void
                                     .version = ST_STALL_VERSION,
                                     .kind = ST_STALL_OFFCPU,
                                     .flags = ST_STALL_FIRED,
-                                    .seq = 7};
+                                    .seq = 7,
+                                    .tid = 4312,
+                                    .cpu = 3};
     struct stall_sample sample;
 
     (void)group;
@@ -304,6 +308,19 @@ static void completes_after_resume(void **state)
     assert_string_equal(steps, "freeze copy resume complete write");
 }
 
+static void stops_the_stalled_thread_first(void **state)
+{
+    struct arm *arm = *state;
+
+    has_fired = true;
+    assert_int_equal(arm_on_stalls(arm, &error), 0);
+    assert_int_equal(stopped_first.tid, 4312);
+    assert_int_equal(stopped_first.cpu, 3);
+    assert_int_equal(arm_want(arm, ARM_SNAP, NULL, &error), 0);
+    assert_int_equal(stopped_first.tid, -1);
+    assert_int_equal(stopped_first.cpu, -1);
+}
+
 /* Where nothing is frozen there is nothing to wait for, and what /proc tells is newest now. */
 static void completes_at_once_before_after(void **state)
 {
@@ -388,6 +405,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(completes_after_resume, begin, end),
+        cmocka_unit_test_setup_teardown(stops_the_stalled_thread_first, begin, end),
         cmocka_unit_test_setup_teardown(completes_at_once_before_after, begin, end),
         cmocka_unit_test_setup_teardown(keeps_record_of_failed_copy, begin, end),
         cmocka_unit_test_setup_teardown(tells_of_pause, begin, end),

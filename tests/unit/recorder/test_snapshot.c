@@ -113,7 +113,8 @@ static void a_failing_source_goes_on(void **state)
     struct st_error err = {0};
 
     broken.rings = no_rings;
-    assert_int_equal(rec_capture_freeze(&w->capture, &broken, NULL, &w->clock, NULL), 0);
+    assert_int_equal(
+        rec_capture_freeze(&w->capture, &broken, NULL, (struct rec_first){-1, -1}, &w->clock, NULL), 0);
     assert_true(frozen);
     assert_int_equal(rec_capture_copy(&w->capture, &broken, NULL, &w->clock, &err), ST_EFAIL);
     assert_string_equal(err.text, "the rings are gone");
