@@ -108,14 +108,29 @@ static bool start_thread(void)
     return started;
 }
 
+/* The child has the line's thread no more, nor whoever holds the lock. */
+static void forget_in_child(void)
+{
+    pthread_mutex_init(&p.lock, NULL);
+    atomic_store(&st_progress_on, false);
+    p.shown = false;
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, forget_in_child);
+}
+
 /* Whether the work is to be shown. */
 static bool begin(void)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     const char *after = getenv("STALLTRAP_PROGRESS");
     pthread_condattr_t monotonic;
 
     if ((!isatty(STDERR_FILENO) && !getenv(ST_PROGRESS_TERMINAL)) || (after && !strcmp(after, "off")))
         return false;
+    pthread_once(&once, watch_forks);
     p.after = after && *after ? strtod(after, NULL) : AFTER;
     p.begun = now();
     p.end = false;

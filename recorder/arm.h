@@ -5,6 +5,7 @@
 #include "recorder/alive.h"
 #include "recorder/arm_options.h"
 #include "recorder/capture.h"
+#include "recorder/clerk.h"
 #include "recorder/control.h"
 #include "recorder/event_group.h"
 #include "recorder/jobs.h"
@@ -58,6 +59,8 @@ struct arm_limits {
 
     uint64_t until; /* nothing fires before, CLOCK_MONOTONIC ns; UINT64_MAX: until further notice */
 
+    uint64_t cooled; /* when --cooldown or --warm-up is over, CLOCK_MONOTONIC ns */
+
     bool told; /* that was said */
 };
 
@@ -70,18 +73,28 @@ struct arm_end {
     uint64_t until; /* CLOCK_MONOTONIC ns */
 };
 
+struct arm_order; /* recorder/arm_order.h */
+
 /* A stall that went on when its snapshot was written (arm_late_end.c). */
 struct arm_open_stall {
     struct st_stall_record record;
 
     unsigned trap; /* its number */
 
+    const struct arm_order *order; /* the snapshot is being written; NULL: it is there */
+
     char *data, *db, *reason; /* as the jobs had them */
 
     struct rec_room room;
+
+    struct perf_event_header *end; /* came while it was being written; NULL: did not */
 };
 
-enum { ARM_MOST_WAITING = 8, ARM_MOST_OPEN = 64 };
+enum {
+    ARM_MOST_WAITING = 8, /* snapshots, to be decoded */
+    ARM_MOST_OPEN = 64,
+    ARM_MOST_WRITING = 2, /* snapshots that are being written, or wait for that */
+};
 
 struct arm {
     struct arm_options options;
@@ -119,6 +132,8 @@ struct arm {
     struct rec_alive alive;
 
     struct rec_control *control;
+
+    struct rec_clerk *clerk; /* writes the snapshots */
 
     struct rec_jobs *jobs;
 
@@ -162,7 +177,9 @@ struct arm {
 
     struct trg_traps traps;
 
-    unsigned written; /* snapshots */
+    unsigned taken; /* snapshots; some are not written yet, or could not be */
+
+    unsigned written;
 
     char *last_data, *last_db; /* of the last one; NULL: none */
 
@@ -179,8 +196,11 @@ struct arm {
  * everything that was opened stays for arm_close. */
 int arm_open(struct arm *arm, struct st_error *err);
 
-/* Detaches from the target: nothing is recorded any more. What was written is still decoded. */
+/* Detaches from the target: nothing is recorded any more. What was taken is still written and decoded. */
 void arm_detach(struct arm *arm);
+
+/* Nobody can ask for a snapshot any more; who waits for one gets an error. */
+void arm_hang_up(struct arm *arm);
 
 /* Frees the rest. */
 void arm_close(struct arm *arm);
@@ -209,9 +229,12 @@ int arm_limits_start(struct arm *arm, struct st_error *err);
 /* Whether nothing may fire now. The triggers know it too, but a record that was on its way may come later. */
 bool arm_limits_hold(const struct arm *arm);
 
-/* A snapshot is done: the triggers may fire again, after --cooldown and when the limits allow it. `trapped`:
+/* A snapshot is taken: the triggers may fire again, after --cooldown and when the limits allow it. `trapped`:
  * a trigger had asked for it. */
 int arm_limits_next(struct arm *arm, bool trapped, struct st_error *err);
+
+/* Something that was in the way may have gone: looks at once. */
+int arm_limits_again(struct arm *arm, struct st_error *err);
 
 /* The callback of limits.timer. */
 int arm_on_limits(void *ctx, struct st_error *err);
@@ -249,7 +272,14 @@ int arm_freeze(struct arm *arm, const struct st_stall_record *stalled, struct st
  * nothing is held. */
 int arm_capture(struct arm *arm, struct st_error *err);
 
-/* Takes and writes the pending snapshot, now. An error that concerns this snapshot only is printed. */
+/* Whether the pending snapshot is the last one that was asked for. */
+bool arm_enough(const struct arm *arm);
+
+/* The callback of the clerk: a snapshot was written, or could not be. */
+int arm_on_written(void *ctx, struct rec_task *task, struct st_error *err);
+
+/* Takes the pending snapshot, now, and gives it to the clerk to be written. An error that concerns this
+ * snapshot only is printed. */
 int arm_take(struct arm *arm, struct st_error *err);
 
 /* There is no such snapshot, for the error that is printed: the recording goes on. */
@@ -270,10 +300,12 @@ int arm_take_at_end(struct arm *arm, struct st_error *err);
 /* It is not awaited any more. */
 void arm_end_forget(struct arm *arm);
 
-/* arm_late_end.c: the snapshot of the cause was written; where its stall goes on, the end is put into it when
- * it comes. Strings are copied. ST_ENOMEM. */
-int arm_leave_open(struct arm *arm, const char *data, const char *db, const char *reason,
-                   const struct rec_room *room, struct st_error *err);
+/* arm_late_end.c: a snapshot is about to be written; where its stall goes on, the end is put into it when it
+ * comes. ST_ENOMEM. */
+int arm_leave_open(struct arm *arm, const struct arm_order *order, struct st_error *err);
+
+/* It was written, or could not be. If the end came meanwhile, it is put into it now. ST_ENOMEM. */
+int arm_open_written(struct arm *arm, const struct arm_order *order, struct st_error *err);
 
 /* A completion came: if it is that of such a stall, its snapshot and its database get it. What fails is told,
  * and no error but ST_ENOMEM. */

@@ -2,9 +2,11 @@
  * and arm still runs, its end is put into the snapshot, which is decoded again. */
 #include "base/folder.h"
 #include "base/log.h"
+#include "base/progress.h"
 #include "base/safetext.h"
 #include "base/stall_complete.h"
-#include "recorder/arm.h"
+#include "recorder/arm_order.h"
+#include "recorder/perf_record.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,7 @@ static void free_open(struct arm_open_stall *o)
     free(o->data);
     free(o->db);
     free(o->reason);
+    free(o->end);
 }
 
 static void forget(struct arm *arm, size_t i)
@@ -32,22 +35,15 @@ void arm_forget_open(struct arm *arm)
     st_vec_free(&arm->open_stalls);
 }
 
-int arm_leave_open(struct arm *arm, const char *data, const char *db, const char *reason,
-                   const struct rec_room *room, struct st_error *err)
+int arm_leave_open(struct arm *arm, const struct arm_order *order, struct st_error *err)
 {
-    struct arm_open_stall o = {.record = arm->cause.record,
-                               .trap = arm->traps.fired,
-                               .data = strdup(data),
-                               .db = strdup(db),
-                               .reason = strdup(reason),
-                               .room = *room};
+    struct arm_open_stall o = {.record = order->cause.record, .trap = order->trap, .order = order};
 
+    if (order->last || order->cause.reason != ARM_TRIGGER || !(o.record.flags & ST_STALL_ONGOING))
+        return 0;
     if (arm->open_stalls.n == ARM_MOST_OPEN)
         forget(arm, 0);
-    if (o.data && o.db && o.reason && !st_vec_push(&arm->open_stalls, o))
-        return 0;
-    free_open(&o);
-    return st_nomem(err, "the list of stalls that go on");
+    return st_vec_push(&arm->open_stalls, o) ? st_nomem(err, "the list of stalls that go on") : 0;
 }
 
 static void tell_end(struct arm *arm, const struct arm_open_stall *o)
@@ -56,6 +52,7 @@ static void tell_end(struct arm *arm, const struct arm_open_stall *o)
 
     arm_describe(arm, &o->record, text, sizeof(text));
     st_safe_text(safe, sizeof(safe), text);
+    st_progress_hide();
     printf("trap %u has ended: %s\n", o->trap, safe);
     fflush(stdout);
 }
@@ -86,17 +83,72 @@ static int complete(struct arm *arm, struct arm_open_stall *o, const struct perf
     return rc || arm->finish || arm->cause.reason != ARM_NONE ? rc : rec_jobs_go(arm->jobs, err);
 }
 
+/* The file is not there yet. */
+static int keep_end(struct arm_open_stall *o, const struct perf_event_header *record, struct st_error *err)
+{
+    if (o->end)
+        return 0;
+    o->end = malloc(record->size);
+    if (!o->end)
+        return st_nomem(err, "the end of a stall");
+    memcpy(o->end, record, record->size);
+    return 0;
+}
+
 int arm_late_end(struct arm *arm, const struct perf_event_header *record, const struct st_stall_record *end,
                  struct st_error *err)
 {
     int rc = 0;
 
     for (size_t i = 0; i < arm->open_stalls.n; i++) {
-        if (!st_stall_completes(&arm->open_stalls.at[i].record, end))
+        struct arm_open_stall *o = &arm->open_stalls.at[i];
+
+        if (!st_stall_completes(&o->record, end))
             continue;
-        rc = complete(arm, &arm->open_stalls.at[i], record, end, err);
+        if (o->order)
+            return keep_end(o, record, err);
+        rc = complete(arm, o, record, end, err);
         forget(arm, i);
         break;
     }
     return rc;
+}
+
+static int complete_kept(struct arm *arm, struct arm_open_stall *o, struct st_error *err)
+{
+    uint64_t raw[REC_RAW_WORDS];
+    const struct st_stall_record *end;
+    size_t at;
+    uint32_t size = rec_sample_raw(o->end, raw, &at);
+
+    return trg_record(raw, size, &end, err) == 1 ? complete(arm, o, o->end, end, err) : 0;
+}
+
+static int take_names(struct arm_open_stall *o, const struct arm_order *order, struct st_error *err)
+{
+    o->order = NULL;
+    o->data = strdup(order->data);
+    o->db = strdup(order->db);
+    o->reason = strdup(order->snapshot.trigger);
+    o->room = order->room;
+    return o->data && o->db && o->reason ? 0 : st_nomem(err, "the list of stalls that go on");
+}
+
+int arm_open_written(struct arm *arm, const struct arm_order *order, struct st_error *err)
+{
+    for (size_t i = 0; i < arm->open_stalls.n; i++) {
+        struct arm_open_stall *o = &arm->open_stalls.at[i];
+        int rc = 0;
+
+        if (o->order != order)
+            continue;
+        if (!order->rc && order->room.size)
+            rc = take_names(o, order, err);
+        if (!rc && !o->order && o->end)
+            rc = complete_kept(arm, o, err);
+        if (rc || o->order || o->end)
+            forget(arm, i);
+        return rc;
+    }
+    return 0;
 }

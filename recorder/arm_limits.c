@@ -79,14 +79,14 @@ static bool has_room(struct arm *arm)
         l->told = true;
         return false;
     }
-    if (l->waiting && rec_jobs_waiting(arm->jobs) >= l->waiting) {
+    if (l->waiting && rec_jobs_waiting(arm->jobs) + rec_clerk_busy(arm->clerk) >= l->waiting) {
         if (!l->told)
             st_log_warn("nothing fires while %u snapshots wait to be decoded", l->waiting);
         l->told = true;
         return false;
     }
     l->told = false;
-    return true;
+    return rec_clerk_busy(arm->clerk) < ARM_MOST_WRITING;
 }
 
 /* ns until the next trap may come. */
@@ -101,10 +101,11 @@ static uint64_t rate_wait(struct arm_limits *l)
     return l->tokens ? 0 : l->refilled + token_ns - now;
 }
 
-static int hold(struct arm *arm, uint64_t ns, struct st_error *err)
+/* Until there is room, and the time is over for which nothing may fire. */
+static int hold(struct arm *arm, struct st_error *err)
 {
     struct arm_limits *l = &arm->limits;
-    uint64_t wait = rate_wait(l);
+    uint64_t wait = rate_wait(l), now = st_mono_ns(), ns = l->cooled > now ? l->cooled - now : 0;
 
     l->holding = !has_room(arm);
     wait = l->holding ? UINT64_MAX : wait > ns ? wait : ns;
@@ -123,12 +124,20 @@ int arm_limits_next(struct arm *arm, bool trapped, struct st_error *err)
 {
     if (trapped && arm->limits.tokens)
         arm->limits.tokens--;
-    return hold(arm, arm->options.cooldown, err);
+    arm->limits.cooled = st_mono_ns() + arm->options.cooldown;
+    return hold(arm, err);
 }
 
 int arm_limits_start(struct arm *arm, struct st_error *err)
 {
-    return hold(arm, arm->options.warm_up, err);
+    arm->limits.cooled = st_mono_ns() + arm->options.warm_up;
+    return hold(arm, err);
+}
+
+int arm_limits_again(struct arm *arm, struct st_error *err)
+{
+    /* A snapshot that is pending asks again when it is taken. */
+    return arm->live && arm->limits.holding && arm->cause.reason == ARM_NONE ? hold(arm, err) : 0;
 }
 
 int arm_on_limits(void *ctx, struct st_error *err)
@@ -136,6 +145,5 @@ int arm_on_limits(void *ctx, struct st_error *err)
     struct arm *arm = ctx;
 
     rec_timer_clear(arm->limits.timer.fd);
-    /* A snapshot that is pending asks again when it is written. */
-    return arm->live && arm->limits.holding && arm->cause.reason == ARM_NONE ? hold(arm, 0, err) : 0;
+    return arm_limits_again(arm, err);
 }

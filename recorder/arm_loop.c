@@ -44,7 +44,7 @@ int arm_on_signal(void *ctx, struct st_error *err)
     case SIGUSR2:
         return arm_want(arm, ARM_SIGNAL, NULL, err);
     default:
-        if (!arm->written)
+        if (!arm->taken)
             st_log_info("ended by signal %d: nothing was written", signal);
         arm->ended_by_signal = true;
         return end_now(arm);
@@ -81,7 +81,7 @@ int arm_on_timeout(void *ctx, struct st_error *err)
     if (!arm->options.triggers && arm->live && !arm->finish)
         return arm_want(arm, ARM_TIMEOUT, NULL, err);
     arm->finish = true;
-    if (arm->written)
+    if (arm->taken)
         return 0;
     st_format_duration((int64_t)arm->options.timeout, text, sizeof(text));
     return st_fail(err, ST_ETIMEOUT, "nothing fired within %s", text);
@@ -102,7 +102,7 @@ int arm_on_ended(void *ctx, struct st_error *err)
     if (!arm->options.triggers)
         return arm_want(arm, ARM_END, NULL, err);
     arm->finish = true;
-    return arm->written ? 0 : st_fail(err, ST_ETIMEOUT, "the target ended and nothing fired");
+    return arm->taken ? 0 : st_fail(err, ST_ETIMEOUT, "the target ended and nothing fired");
 }
 
 int arm_on_source(void *ctx, struct st_error *err)
@@ -204,6 +204,15 @@ static bool run_ending(struct arm *arm, size_t from, size_t to)
     return e.over && e.good;
 }
 
+/* What was taken is written before anything else is done that comes behind it. */
+static void finish_writing(struct arm *arm)
+{
+    struct st_error err = {0};
+
+    if (rec_clerk_finish(arm->clerk, &err))
+        st_log_warn("%s", err.text);
+}
+
 /* What comes up to and with the snapshot, while everything is still open. One that Ctrl-C took, or the
  * target's end, is that snapshot. Returns whether to go on with the rest. */
 static bool end_with_snapshot(struct arm *arm)
@@ -213,6 +222,7 @@ static bool end_with_snapshot(struct arm *arm)
 
     if (!a->has_snapshot)
         return true;
+    finish_writing(arm);
     if (!run_ending(arm, 0, a->before))
         return false;
     if (arm->last_reason == ARM_INTERRUPT || arm->last_reason == ARM_END || arm->last_reason == ARM_TIMEOUT)
@@ -235,6 +245,8 @@ int arm_run(struct arm *arm, struct st_error *err)
         rc = rec_loop_turn(arm->loop, err);
     ending = arm->armed && !arm->ended_by_signal && end_with_snapshot(arm);
     arm_detach(arm);
+    finish_writing(arm);
+    arm_hang_up(arm);
     if (arm->jobs)
         rec_jobs_hurry(arm->jobs);
     if (arm->last_reason == ARM_INTERRUPT)

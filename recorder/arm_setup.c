@@ -272,6 +272,8 @@ static int open_outside(struct arm *arm, struct st_error *err)
     int rc = rec_jobs_open(arm->loop, &jobs, &arm->jobs, err);
 
     if (!rc)
+        rc = rec_clerk_open(arm->loop, arm_on_written, arm, &arm->clerk, err);
+    if (!rc)
         rc = rec_alive_open(&arm->alive, arm->loop, &o->target, arm->launch.pid, arm_on_ended, arm, err);
     if (rc)
         return rc;
@@ -428,8 +430,6 @@ static void close_watch(struct arm *arm, struct rec_watch *watch, bool owned)
 void arm_detach(struct arm *arm)
 {
     arm->live = false;
-    rec_control_close(arm->control);
-    arm->control = NULL;
     close_watch(arm, &arm->timeout, true);
     close_watch(arm, &arm->after, true);
     close_watch(arm, &arm->end.timer, true);
@@ -447,9 +447,17 @@ void arm_detach(struct arm *arm)
     arm->sideband = NULL;
 }
 
+void arm_hang_up(struct arm *arm)
+{
+    rec_control_close(arm->control);
+    arm->control = NULL;
+}
+
 void arm_close(struct arm *arm)
 {
     arm_detach(arm);
+    arm_hang_up(arm);
+    rec_clerk_close(arm->clerk);
     free(arm->last_data);
     free(arm->last_db);
     arm_forget_open(arm);

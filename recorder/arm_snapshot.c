@@ -1,27 +1,16 @@
-/* Takes a snapshot: captures, says what happened, writes, hands over to the jobs, goes on. */
-#include "base/folder.h"
+/* Takes a snapshot: captures, says what happened, has it written, goes on; what was written goes to the jobs.
+ */
 #include "base/log.h"
+#include "base/progress.h"
 #include "base/safetext.h"
-#include "recorder/arm.h"
-#include "recorder/snapshot.h"
-#include "recorder/snapshot_name.h"
+#include "recorder/arm_order.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    MOST_TRIES = 100, /* when others write snapshots of the same prefix */
-    MOST_PAUSES = 256
-};
-
-static const char *reason_word(enum arm_reason reason)
-{
-    static const char *const words[] = {"", "trigger", "interrupt", "signal", "snap", "end", "timeout"};
-
-    return words[reason];
-}
+enum { MOST_PAUSES = 256 };
 
 static const char *kernel_name(void *ctx, uint64_t address)
 {
@@ -58,6 +47,7 @@ void arm_tell(struct arm *arm)
     if (c->reason == ARM_TRIGGER) {
         arm_describe(arm, &c->record, text, sizeof(text));
         st_safe_text(c->text, sizeof(c->text), text);
+        st_progress_hide();
         printf("trap %u: %s\n", arm->traps.fired, c->text);
         fflush(stdout);
         return;
@@ -71,33 +61,7 @@ void arm_tell(struct arm *arm)
     st_log_info("%s", c->text);
 }
 
-static int write_numbered(const struct rec_snapshot *s, const char *prefix, char **data, char **db,
-                          struct rec_written *file, struct st_error *err)
-{
-    int rc = ST_EFAIL;
-
-    *data = *db = NULL;
-    for (int i = 0; i < MOST_TRIES; i++) {
-        unsigned n;
-
-        rc = rec_snapshot_next(s->folder, prefix, &n, err);
-        if (rc)
-            return rc;
-        free(*data);
-        free(*db);
-        *data = rec_snapshot_path(prefix, n, "data");
-        *db = rec_snapshot_path(prefix, n, "db");
-        if (!*data || !*db)
-            return st_nomem(err, "a file name");
-        rc = rec_snapshot_write(s, *data, file, err);
-        if (!rc || !st_folder_holds(s->folder, st_folder_name(*data)))
-            return rc;
-        /* Somebody else took the number: the next one. */
-    }
-    return rc;
-}
-
-static void answer_snap(struct arm *arm, const char *data, const struct st_error *failed)
+static void answer_snap(struct arm *arm, unsigned asked, const char *data, const struct st_error *failed)
 {
     char answer[8192], *full = failed ? NULL : realpath(data, NULL);
 
@@ -106,82 +70,19 @@ static void answer_snap(struct arm *arm, const char *data, const struct st_error
     else
         snprintf(answer, sizeof(answer), "wrote %s\n", full ? full : data);
     free(full);
-    rec_control_answer(arm->control, answer);
+    rec_control_answer(arm->control, asked, answer);
 }
 
-/* Whether this was the last one that was asked for. */
-static bool enough(const struct arm *arm)
+bool arm_enough(const struct arm *arm)
 {
     return arm->cause.reason == ARM_TRIGGER && arm->options.snapshots &&
            arm->traps.fired - arm->dropped >= (unsigned long)arm->options.snapshots;
 }
 
-static int write_snapshot(struct arm *arm, struct st_error *err)
-{
-    const struct arm_cause *c = &arm->cause;
-    bool trap = c->reason == ARM_TRIGGER;
-    struct rec_room room = {0};
-    struct rec_written file;
-    struct rec_snapshot s = {
-        .folder = arm->folder,
-        .room = arm->finish || enough(arm) ? NULL : &room,
-        .capture = &arm->capture,
-        .ops = arm->ops,
-        .source = arm->source,
-        .pauses = arm->pauses.at,
-        .npauses = arm->pauses.n,
-        .sideband = arm->sideband,
-        .store = arm->store,
-        .stalls = arm->options.triggers || arm->options.marks ? &arm->stalls : NULL,
-        .kallsyms = arm->kallsyms,
-        .target = &arm->options.target,
-        .argc = arm->argc,
-        .argv = arm->argv,
-        .reason = reason_word(c->reason),
-        .text = c->text,
-        .trigger = trap ? trg_text(arm->options.triggers, c->record.trigger) : NULL,
-        .fired = trap ? &c->record : NULL,
-        .frames = trap && arm->frames.seq == c->record.seq ? &arm->frames : NULL,
-        .source_text = arm->source_text,
-        .armed = arm->armed,
-        .lost_events = (arm->options.triggers ? trg_lost(arm->options.triggers) : 0) +
-                       (arm->options.marks ? trg_lost(arm->options.marks) : 0) + arm->marks.lost,
-        .marks_since = arm->marks.since,
-        .warnings = arm->warnings.at,
-        .nwarnings = arm->warnings.n,
-    };
-    char *data, *db;
-    int rc = write_numbered(&s, arm->options.prefix, &data, &db, &file, err);
-
-    if (!rc) {
-        arm->written++;
-        arm->last_reason = c->reason;
-        answer_snap(arm, data, NULL);
-        rc = rec_jobs_add(arm->jobs, data, db, &file, trap ? s.trigger : s.reason,
-                          (arm->at_end ? 0 : REC_JOB_ACTIONS) |
-                              (!trap && rec_jobs_waiting(arm->jobs) >= ARM_MOST_WAITING ? REC_JOB_LATER : 0) |
-                              (!arm->at_end && !arm->finish && !enough(arm) ? REC_JOB_BESIDE : 0),
-                          err);
-    }
-    if (!rc && room.size)
-        rc = arm_leave_open(arm, data, db, s.trigger, &room, err);
-    if (rc) {
-        free(data);
-        free(db);
-        return rc;
-    }
-    free(arm->last_data);
-    free(arm->last_db);
-    arm->last_data = data;
-    arm->last_db = db;
-    return 0;
-}
-
 /* Later snapshots have to say that this one's time is missing in their rings; in old ones' it is overwritten.
  */
-static int keep_pause(struct arm *arm, struct st_error *err)
+static int keep_pause(struct arm *arm, const struct rec_capture *c, struct st_error *err)
 {
-    const struct rec_capture *c = &arm->capture;
     struct rec_pause pause = {
         .stopped = c->how.in_kernel ? 0 : c->how.asked_time, .done = c->how.done_time, .resumed = c->resumed};
 
@@ -211,7 +112,7 @@ int arm_freeze(struct arm *arm, const struct st_stall_record *stalled, struct st
         rc = rec_capture_freeze(&arm->capture, arm->ops, arm->source, first, &arm->clock, err);
 
     if (rc) {
-        keep_pause(arm, NULL);
+        keep_pause(arm, &arm->capture, NULL);
         return rc;
     }
     arm->frozen = true;
@@ -230,7 +131,7 @@ static int take_the_rest(struct arm *arm, struct st_error *err)
 
 static void drop_capture(struct arm *arm)
 {
-    keep_pause(arm, NULL);
+    keep_pause(arm, &arm->capture, NULL);
     rec_capture_free(&arm->capture);
     arm->captured = false;
 }
@@ -267,26 +168,111 @@ static int capture_all(struct arm *arm, struct st_error *err)
     return rc;
 }
 
+static void failed(struct arm *arm, unsigned asked, const struct st_error *err)
+{
+    answer_snap(arm, asked, NULL, err);
+    st_log_error("arm", err);
+    arm->failed = true;
+}
+
+/* What was written is decoded, unless nobody waits for it. */
+static int add_job(struct arm *arm, const struct arm_order *o, struct st_error *err)
+{
+    bool trap = o->cause.reason == ARM_TRIGGER;
+    unsigned flags = o->at_end ? 0 : REC_JOB_ACTIONS;
+
+    if (!arm->jobs)
+        return 0; /* a signal ended the waiting */
+    if (!trap && rec_jobs_waiting(arm->jobs) >= ARM_MOST_WAITING)
+        flags |= REC_JOB_LATER;
+    if (!o->at_end && !o->last && !arm->finish)
+        flags |= REC_JOB_BESIDE;
+    return rec_jobs_add(arm->jobs, o->data, o->db, &o->file, trap ? o->snapshot.trigger : o->snapshot.reason,
+                        flags, err);
+}
+
+static int keep_names(struct arm *arm, struct arm_order *o)
+{
+    free(arm->last_data);
+    free(arm->last_db);
+    arm->last_data = o->data;
+    arm->last_db = o->db;
+    o->data = o->db = NULL;
+    return 0;
+}
+
+static int written(struct arm *arm, struct arm_order *o, struct st_error *err)
+{
+    int rc;
+
+    arm->written++;
+    answer_snap(arm, o->asked, o->data, NULL);
+    rc = add_job(arm, o, err);
+    if (!rc)
+        rc = arm_open_written(arm, o, err);
+    return rc ? rc : keep_names(arm, o);
+}
+
+/* A snapshot that was asked for while too many were being written can be taken. */
+static int take_next(struct arm *arm, struct st_error *err)
+{
+    int rc;
+
+    if (arm->finish || !arm->live)
+        return 0; /* arm_run() goes on with the jobs: first the target is let go */
+    if (arm->cause.reason != ARM_NONE)
+        return arm->cause.reason == ARM_TRIGGER ? 0 : arm_take(arm, err);
+    rc = rec_jobs_go(arm->jobs, err);
+    return rc || !arm->options.triggers ? rc : arm_limits_again(arm, err);
+}
+
+int arm_on_written(void *ctx, struct rec_task *task, struct st_error *err)
+{
+    struct arm *arm = ctx;
+    struct arm_order *o = (struct arm_order *)task;
+    struct st_error why = {0};
+    int rc = o->rc ? o->rc : written(arm, o, &why);
+
+    if (o->rc)
+        arm_open_written(arm, o, NULL);
+    if (rc)
+        failed(arm, o->asked, o->rc ? &o->error : &why);
+    arm_order_free(o);
+    return take_next(arm, err);
+}
+
 static int write_captured(struct arm *arm, struct st_error *err)
 {
+    struct arm_order *order;
     int rc;
 
     if (arm->options.triggers || arm->ops->records)
         arm_load_kallsyms(arm);
-    rc = write_snapshot(arm, err);
-    if (keep_pause(arm, rc ? NULL : err) && !rc)
-        rc = ST_ENOMEM;
-    rec_capture_free(&arm->capture);
-    return rc;
+    rc = arm_order_make(arm, &order, err);
+    if (rc) {
+        drop_capture(arm);
+        return rc;
+    }
+    rc = keep_pause(arm, &order->capture, err);
+    if (!rc)
+        rc = arm_leave_open(arm, order, err);
+    if (rc) {
+        arm_order_free(order);
+        return rc;
+    }
+    arm->taken++;
+    arm->last_reason = order->cause.reason;
+    rec_clerk_give(arm->clerk, &order->task);
+    return 0;
 }
 
-/* The pending snapshot is written, or will not be. */
+/* The pending snapshot is the clerk's, or will not be written. */
 static int go_on(struct arm *arm, struct st_error *err)
 {
     bool trapped = arm->cause.reason == ARM_TRIGGER;
     int rc;
 
-    if (enough(arm))
+    if (arm_enough(arm))
         arm->finish = true;
     arm->captured = arm->acting = false;
     arm->cause.reason = ARM_NONE;
@@ -302,9 +288,7 @@ int arm_take_failed(struct arm *arm, struct st_error *err)
 {
     arm_end_forget(arm);
     arm_tell(arm);
-    answer_snap(arm, NULL, err);
-    st_log_error("arm", err);
-    arm->failed = true;
+    failed(arm, rec_control_asked(arm->control), err);
     return go_on(arm, err);
 }
 
@@ -316,7 +300,7 @@ static int before_done(void *ctx, bool good, struct st_error *err)
     if (good)
         return write_captured(arm, err) ? arm_take_failed(arm, err) : go_on(arm, err);
     drop_capture(arm);
-    answer_snap(arm, NULL, &dropped);
+    answer_snap(arm, rec_control_asked(arm->control), NULL, &dropped);
     arm->dropped++;
     return go_on(arm, err);
 }

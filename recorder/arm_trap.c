@@ -131,5 +131,8 @@ int arm_want(struct arm *arm, enum arm_reason reason, const struct st_stall_reco
         return 0;
     if (c->reason == ARM_NONE)
         *c = (struct arm_cause){.reason = reason};
+    /* It is taken when one of those that are being written is there. */
+    if (!arm->finish && rec_clerk_busy(arm->clerk) >= ARM_MOST_WRITING)
+        return 0;
     return arm_take(arm, err);
 }

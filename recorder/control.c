@@ -22,7 +22,7 @@ struct client {
 
     size_t used;
 
-    bool waits; /* for a snapshot */
+    unsigned asked; /* waits for a snapshot, as the so-manieth that asks; 0: does not */
 };
 
 struct rec_control {
@@ -36,6 +36,8 @@ struct rec_control {
 
     char *who; /* the answer to it */
 
+    unsigned asked; /* times */
+
     int (*ask)(void *ctx, struct st_error *err);
 
     void *ctx;
@@ -47,7 +49,7 @@ static void hang_up(struct client *c)
     close(c->watch.fd);
     c->watch.fd = -1;
     c->used = 0;
-    c->waits = false;
+    c->asked = 0;
 }
 
 static void reply(struct client *c, const char *text)
@@ -61,7 +63,7 @@ static int obey(struct client *c, struct st_error *err)
     if (!strcmp(c->line, "who")) {
         reply(c, c->control->who);
     } else if (!strcmp(c->line, "snap")) {
-        c->waits = true;
+        c->asked = ++c->control->asked;
         return c->control->ask(c->control->ctx, err);
     } else {
         reply(c, "error unknown request\n");
@@ -77,7 +79,7 @@ static int client_ready(void *ctx, struct st_error *err)
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
-    if (n <= 0 || c->waits) {
+    if (n <= 0 || c->asked) {
         hang_up(c);
         return 0;
     }
@@ -197,12 +199,18 @@ int rec_control_open(int loop, const pid_t *targets, size_t ntargets,
     return rc;
 }
 
-void rec_control_answer(struct rec_control *control, const char *answer)
+unsigned rec_control_asked(const struct rec_control *control)
+{
+    return control ? control->asked : 0;
+}
+
+void rec_control_answer(struct rec_control *control, unsigned asked, const char *answer)
 {
     if (!control)
         return;
     for (int i = 0; i < MOST_CLIENTS; i++)
-        if (control->clients[i].watch.fd >= 0 && control->clients[i].waits)
+        if (control->clients[i].watch.fd >= 0 && control->clients[i].asked &&
+            control->clients[i].asked <= asked)
             reply(&control->clients[i], answer);
 }
 
@@ -210,7 +218,7 @@ void rec_control_close(struct rec_control *control)
 {
     if (!control)
         return;
-    rec_control_answer(control, "error the recording has ended\n");
+    rec_control_answer(control, control->asked, "error the recording has ended\n");
     for (int i = 0; i < MOST_CLIENTS; i++)
         if (control->clients[i].watch.fd >= 0)
             hang_up(&control->clients[i]);

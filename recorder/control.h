@@ -23,9 +23,12 @@ int rec_control_open(int loop, const pid_t *targets, size_t ntargets,
                      int (*ask)(void *ctx, struct st_error *err), void *ctx, struct rec_control **control,
                      struct st_error *err);
 
-/* Answers all who wait, "wrote PATH" or "error TEXT", and hangs up. Does nothing when nobody does, or control
- * is NULL. */
-void rec_control_answer(struct rec_control *control, const char *answer);
+/* How often a snapshot was asked for; 0 for NULL. */
+unsigned rec_control_asked(const struct rec_control *control);
+
+/* Answers who waits and was among the first `asked` to ask, "wrote PATH" or "error TEXT", and hangs up. Does
+ * nothing when nobody does, or control is NULL. */
+void rec_control_answer(struct rec_control *control, unsigned asked, const char *answer);
 
 /* Answers who waits with an error, removes the socket, frees. NULL is allowed. */
 void rec_control_close(struct rec_control *control);

@@ -2,6 +2,7 @@
 #include "recorder/jobs.h"
 #include "base/folder.h"
 #include "base/log.h"
+#include "base/progress.h"
 #include "base/safetext.h"
 #include "base/vec.h"
 #include "recorder/child.h"
@@ -84,6 +85,7 @@ static void print_lines(const char *text)
     if (!safe)
         return;
     st_safe_lines(safe, size, text);
+    st_progress_hide();
     fputs(safe, stdout);
     fflush(stdout);
     free(safe);

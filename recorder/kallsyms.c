@@ -3,6 +3,7 @@
 #include "base/vec.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,8 @@ struct rec_kallsyms {
     ST_VEC(char) names;
 
     uint64_t modules; /* a hash of which modules were loaded, and where */
+
+    atomic_uint holders;
 };
 
 enum {
@@ -99,8 +102,10 @@ struct rec_kallsyms *rec_kallsyms_open(const char *path)
     size_t room = 0;
     int rc = t && f ? 0 : -1;
 
-    if (t)
+    if (t) {
         t->modules = modules_loaded();
+        t->holders = 1;
+    }
     while (!rc && getline(&line, &room, f) > 0)
         rc = add_line(t, line);
     free(line);
@@ -132,9 +137,16 @@ const char *rec_kallsyms_find(const struct rec_kallsyms *t, uint64_t address, ui
     return t->names.at + t->symbols.at[low - 1].name;
 }
 
+struct rec_kallsyms *rec_kallsyms_hold(struct rec_kallsyms *t)
+{
+    if (t)
+        atomic_fetch_add(&t->holders, 1);
+    return t;
+}
+
 void rec_kallsyms_close(struct rec_kallsyms *t)
 {
-    if (!t)
+    if (!t || atomic_fetch_sub(&t->holders, 1) > 1)
         return;
     st_vec_free(&t->symbols);
     st_vec_free(&t->names);

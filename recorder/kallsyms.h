@@ -19,7 +19,10 @@ bool rec_kallsyms_stale(const struct rec_kallsyms *table);
  * where none does. */
 const char *rec_kallsyms_find(const struct rec_kallsyms *table, uint64_t address, uint64_t *start);
 
-/* NULL is allowed. */
+/* One more holder of the table, which may be in another thread; returns it. NULL is allowed. */
+struct rec_kallsyms *rec_kallsyms_hold(struct rec_kallsyms *table);
+
+/* The last holder frees it. NULL is allowed. */
 void rec_kallsyms_close(struct rec_kallsyms *table);
 
 #endif

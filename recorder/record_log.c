@@ -27,7 +27,7 @@ static struct rec_chunk *new_chunk(struct rec_log *log)
 
     if (!c)
         return NULL;
-    *c = (struct rec_chunk){.room = CHUNK - sizeof(*c)};
+    *c = (struct rec_chunk){.room = CHUNK - sizeof(*c), .holders = 1};
     if (log->last)
         log->last->next = c;
     else
@@ -82,30 +82,49 @@ void rec_log_trim(struct rec_log *log, size_t bytes)
         log->n -= count_entries(c);
         log->first = c->next;
         log->bytes -= CHUNK;
-        free(c);
+        rec_chunk_drop(c);
     }
 }
 
-size_t rec_log_fill(const struct rec_log *log, struct rec_stored *list)
+size_t rec_chunk_fill(const struct rec_chunk *c, size_t used, struct rec_stored *list)
 {
     size_t n = 0;
 
-    for (const struct rec_chunk *c = log->first; c; c = c->next)
-        for (size_t at = 0; at < c->used;) {
-            const struct entry *e = (const struct entry *)((const char *)c->bytes + at);
+    for (size_t at = 0; at < used;) {
+        const struct entry *e = (const struct entry *)((const char *)c->bytes + at);
 
-            list[n++] = (struct rec_stored){.time = e->time, .seq = e->seq, .record = &e->record};
-            at += entry_size(e);
-        }
+        list[n++] = (struct rec_stored){.time = e->time, .seq = e->seq, .record = &e->record};
+        at += entry_size(e);
+    }
     return n;
+}
+
+int rec_log_hold(const struct rec_log *log, struct rec_view *view)
+{
+    for (struct rec_chunk *c = log->first; c; c = c->next) {
+        if (st_vec_push(&view->chunks, (struct rec_view_chunk){.chunk = c, .used = c->used}))
+            return -1;
+        atomic_fetch_add(&c->holders, 1);
+    }
+    view->n += log->n;
+    return 0;
+}
+
+void rec_chunk_drop(struct rec_chunk *c)
+{
+    if (atomic_fetch_sub(&c->holders, 1) == 1)
+        free(c);
 }
 
 int rec_log_list(const struct rec_log *log, struct rec_stored **list)
 {
+    size_t n = 0;
+
     *list = calloc(log->n + 1, sizeof(**list));
     if (!*list)
         return -1;
-    rec_log_fill(log, *list);
+    for (const struct rec_chunk *c = log->first; c; c = c->next)
+        n += rec_chunk_fill(c, c->used, *list + n);
     return 0;
 }
 
@@ -133,7 +152,7 @@ void rec_log_free(struct rec_log *log)
         struct rec_chunk *c = log->first;
 
         log->first = c->next;
-        free(c);
+        rec_chunk_drop(c);
     }
     *log = (struct rec_log){0};
 }

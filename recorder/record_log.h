@@ -5,10 +5,13 @@
 #include "base/vec.h"
 #include "recorder/record_store.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 struct rec_chunk {
     struct rec_chunk *next;
+
+    atomic_uint holders; /* the log, and views of it */
 
     size_t used;
 
@@ -35,11 +38,17 @@ int rec_log_add(struct rec_log *log, const struct perf_event_header *record, uin
 /* Drops whole chunks from the front until at most `bytes` are held; the last chunk stays. */
 void rec_log_trim(struct rec_log *log, size_t bytes);
 
+/* Holds the log's chunks as they are now: appended to `view`. 0, or -1 when memory ran out. */
+int rec_log_hold(const struct rec_log *log, struct rec_view *view);
+
+/* Lets a chunk go: the last of its holders frees it. */
+void rec_chunk_drop(struct rec_chunk *chunk);
+
 /* The records as an array; 0 or -1. The caller frees it. */
 int rec_log_list(const struct rec_log *log, struct rec_stored **list);
 
-/* Appends to a list that has room. Returns how many. */
-size_t rec_log_fill(const struct rec_log *log, struct rec_stored *list);
+/* Appends the records in the first `used` bytes of a chunk to a list that has room. Returns how many. */
+size_t rec_chunk_fill(const struct rec_chunk *chunk, size_t used, struct rec_stored *list);
 
 void rec_log_free(struct rec_log *log);
 

@@ -90,32 +90,37 @@ static int by_time(const void *a, const void *b)
     return x->seq < y->seq ? -1 : x->seq > y->seq;
 }
 
-int rec_store_sorted(const struct rec_store *store, struct rec_stored **sorted, size_t *n,
-                     struct st_error *err)
+int rec_store_view(const struct rec_store *store, struct rec_view *view)
 {
-    size_t all = store->state.n + store->events.n + store->samples.n;
-    struct rec_stored *list = calloc(all + 1, sizeof(*list));
-    size_t at;
+    *view =
+        (struct rec_view){.events_dropped = store->events.dropped, .samples_dropped = store->samples.dropped};
+    if (!rec_log_hold(&store->state, view) && !rec_log_hold(&store->events, view) &&
+        !rec_log_hold(&store->samples, view))
+        return 0;
+    rec_view_free(view);
+    return -1;
+}
+
+int rec_view_sorted(const struct rec_view *view, struct rec_stored **sorted, struct st_error *err)
+{
+    struct rec_stored *list = calloc(view->n + 1, sizeof(*list));
+    size_t at = 0;
 
     if (!list)
         return st_nomem(err, "the snapshot's side-band");
-    at = rec_log_fill(&store->state, list);
-    at += rec_log_fill(&store->events, list + at);
-    rec_log_fill(&store->samples, list + at);
-    qsort(list, all, sizeof(*list), by_time);
+    for (size_t i = 0; i < view->chunks.n; i++)
+        at += rec_chunk_fill(view->chunks.at[i].chunk, view->chunks.at[i].used, list + at);
+    qsort(list, view->n, sizeof(*list), by_time);
     *sorted = list;
-    *n = all;
     return 0;
 }
 
-uint64_t rec_store_events_dropped(const struct rec_store *store)
+void rec_view_free(struct rec_view *view)
 {
-    return store->events.dropped;
-}
-
-uint64_t rec_store_samples_dropped(const struct rec_store *store)
-{
-    return store->samples.dropped;
+    for (size_t i = 0; i < view->chunks.n; i++)
+        rec_chunk_drop(view->chunks.at[i].chunk);
+    st_vec_free(&view->chunks);
+    view->n = 0;
 }
 
 size_t rec_store_bytes(const struct rec_store *store)

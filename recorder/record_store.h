@@ -7,12 +7,14 @@
 #define ST_RECORDER_RECORD_STORE_H
 
 #include "base/error.h"
+#include "base/vec.h"
 
 #include <linux/perf_event.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct rec_store;
+struct rec_chunk; /* recorder/record_log.h */
 
 /* Bytes each kind may take before it is compacted or dropped; 0: the default. */
 struct rec_store_bounds {
@@ -23,7 +25,7 @@ struct rec_store_bounds {
     size_t samples;
 };
 
-/* A record and its time. The memory is the store's, until the next rec_store_add. */
+/* A record and its time. The memory is the view's. */
 struct rec_stored {
     uint64_t time;
 
@@ -39,13 +41,30 @@ int rec_store_open(const struct rec_store_bounds *bounds, struct rec_store **sto
 int rec_store_add(struct rec_store *store, const struct perf_event_header *record, uint64_t time,
                   struct st_error *err);
 
-/* All records in the order of their times, as an array of *n that the caller frees. ST_ENOMEM. */
-int rec_store_sorted(const struct rec_store *store, struct rec_stored **sorted, size_t *n,
-                     struct st_error *err);
+/* What the store held at one moment, shared with it and not copied: it stays as it is, whatever the store
+ * gets or drops afterwards, and may be read in another thread. */
+struct rec_view {
+    ST_VEC(struct rec_view_chunk {
+        struct rec_chunk *chunk;
 
-/* The time of the newest event or sample that was dropped for room; 0: none was. */
-uint64_t rec_store_events_dropped(const struct rec_store *store);
-uint64_t rec_store_samples_dropped(const struct rec_store *store);
+        size_t used; /* bytes of it */
+    })
+    chunks;
+
+    size_t n; /* records */
+
+    uint64_t events_dropped,
+        samples_dropped; /* the time of the newest that was dropped for room; 0: none was */
+};
+
+/* 0, or -1 when memory ran out, with an empty view. */
+int rec_store_view(const struct rec_store *store, struct rec_view *view);
+
+/* Its records in the order of their times, as an array of view->n that the caller frees. ST_ENOMEM. */
+int rec_view_sorted(const struct rec_view *view, struct rec_stored **sorted, struct st_error *err);
+
+/* Safe on a zeroed one; the store may have been closed. */
+void rec_view_free(struct rec_view *view);
 
 /* Bytes held now. */
 size_t rec_store_bytes(const struct rec_store *store);

@@ -15,34 +15,33 @@
 /* Ids of events that no kernel event stands behind; the kernel counts its own from 1. */
 static const uint64_t made_id = 1ull << 48;
 
+/* `of`: whose ids it has; NULL: none but the one for records that are made here. */
 static int add_group(struct snap *s, enum snap_event event, const struct perf_event_attr *attr,
-                     const struct rec_group *group, const char *name, struct st_error *err)
+                     const struct rec_fact_event *of, const char *name, struct st_error *err)
 {
-    size_t n = group ? group->events.n : 0;
+    size_t n = of ? of->ids.n : 0;
     uint64_t *ids = calloc(n + 1, sizeof(*ids));
     int rc;
 
     if (!ids)
         return st_nomem(err, "the ids of events");
-    for (size_t i = 0; i < n; i++)
-        ids[i] = group->events.at[i].id;
+    if (n)
+        memcpy(ids, of->ids.at, n * sizeof(*ids));
     ids[n] = s->ids[event] = made_id + event;
     rc = pd_writer_add_event(s->w, attr, ids, n + 1, name, err);
     free(ids);
     return rc;
 }
 
-static int add_trace_event(struct snap *s, uint64_t priv[PD_PT_PRIV_MAX], struct st_error *err)
+static int add_trace_event(struct snap *s, struct st_error *err)
 {
-    const struct rec_snapshot *in = s->in;
-    struct perf_event_attr attr = {0};
-    const char *name = "";
+    const struct rec_fact_event *trace = &s->in->facts->recorded.at[0];
+    struct perf_event_attr attr = trace->attr;
     int rc;
 
-    in->ops->trace_event(in->source, &attr, &name, priv, PD_PT_PRIV_MAX);
     attr.sample_type |= REC_SAMPLE_TYPE;
     attr.sample_id_all = 1;
-    rc = add_group(s, SNAP_TRACE, &attr, NULL, name, err);
+    rc = add_group(s, SNAP_TRACE, &attr, NULL, trace->name, err);
     return rc ? rc : pd_writer_pmu(s->w, attr.type, "intel_pt", err);
 }
 
@@ -55,12 +54,12 @@ void rec_snapshot_stall_attr(struct perf_event_attr *attr)
 
 static int add_events(struct snap *s, uint64_t priv[PD_PT_PRIV_MAX], struct st_error *err)
 {
-    const struct rec_group *state = rec_sideband_group(s->in->sideband, REC_SIDEBAND_STATE);
-    const struct rec_group *switches = rec_sideband_group(s->in->sideband, REC_SIDEBAND_SWITCHES);
-    const struct rec_group *kernel = rec_sideband_group(s->in->sideband, REC_SIDEBAND_KERNEL);
+    const struct rec_facts *facts = s->in->facts;
+    const struct rec_fact_event *state = &facts->group[REC_SIDEBAND_STATE];
+    const struct rec_fact_event *switches = &facts->group[REC_SIDEBAND_SWITCHES];
+    const struct rec_fact_event *kernel = &facts->group[REC_SIDEBAND_KERNEL];
     struct perf_event_attr attr;
-    bool records = s->in->ops->records;
-    int rc = records ? snap_add_record_event(s, err) : add_trace_event(s, priv, err);
+    int rc = facts->records ? snap_add_record_event(s, err) : add_trace_event(s, err);
 
     if (!rc)
         rc = add_group(s, SNAP_STATE, &state->attr, state, "dummy:u", err);
@@ -71,18 +70,18 @@ static int add_events(struct snap *s, uint64_t priv[PD_PT_PRIV_MAX], struct st_e
     rec_snapshot_stall_attr(&attr);
     attr.exclude_kernel = 1; /* of what is traced: else perf misses a map of the kernel */
     if (!rc)
-        rc = add_group(s, SNAP_STALLS, &attr, s->in->stalls, ST_STALL_EVENT_NAME, err);
+        rc = add_group(s, SNAP_STALLS, &attr, &facts->stalls, ST_STALL_EVENT_NAME, err);
     rec_perf_dummy(&attr);
     attr.sample_type |= PERF_SAMPLE_RAW;
     if (!rc)
         rc = add_group(s, SNAP_META, &attr, NULL, ST_META_EVENT_NAME, err);
-    if (!rc && kernel->events.n)
+    if (!rc && kernel->ids.n)
         rc = add_group(s, SNAP_KERNEL, &kernel->attr, kernel, "dummy:u", err);
-    if (!rc && records)
+    if (!rc && facts->records)
         rc = snap_add_other_record_events(s, err);
     /* Whose the trace is: of a thread's own ring perf knows it, and takes no switch for it. */
-    if (switches->events.n && priv[PD_PT_PER_CPU_MMAPS])
-        priv[PD_PT_HAVE_SCHED_SWITCH] = s->in->target->kind == ST_TARGET_ALL ? 3 : 2;
+    if (switches->ids.n && priv[PD_PT_PER_CPU_MMAPS])
+        priv[PD_PT_HAVE_SCHED_SWITCH] = facts->all ? 3 : 2;
     return rc;
 }
 
@@ -202,9 +201,12 @@ int snap_write_sample(struct snap *s, enum snap_event event, const void *raw, si
 static int write_all(struct snap *s, bool kernel, const struct rec_stored *list, size_t n,
                      struct st_error *err)
 {
-    uint64_t priv[PD_PT_PRIV_MAX] = {0};
-    bool records = s->in->ops->records;
-    int rc = add_events(s, priv, err);
+    uint64_t priv[PD_PT_PRIV_MAX];
+    bool records = s->in->facts->records;
+    int rc;
+
+    memcpy(priv, s->in->facts->priv, sizeof(priv));
+    rc = add_events(s, priv, err);
 
     if (!rc && !records)
         rc = write_info(s, priv, err);
@@ -261,12 +263,12 @@ int rec_snapshot_write(const struct rec_snapshot *in, const char *path, struct r
 {
     struct snap s = {.in = in,
                      .time = in->capture->how.done_time,
-                     .segments = snap_wants_segments(in),
+                     .segments = snap_wants_segments(in->facts),
                      .code = {.parent = -1, .fd = -1}};
     struct rec_stored *list = NULL;
-    bool kernel = snap_wants_kernel(in);
-    size_t n = 0;
-    int rc = rec_store_sorted(in->store, &list, &n, err);
+    bool kernel = snap_wants_kernel(in->facts);
+    size_t n = in->facts->sideband.n;
+    int rc = rec_view_sorted(&in->facts->sideband, &list, err);
 
     if (!rc)
         rc = snap_list_processes(&s, list, n, err);

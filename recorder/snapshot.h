@@ -6,10 +6,8 @@
 #include "base/stall_record.h"
 #include "base/target.h"
 #include "recorder/capture.h"
-#include "recorder/event_group.h"
 #include "recorder/kallsyms.h"
-#include "recorder/record_store.h"
-#include "recorder/sideband.h"
+#include "recorder/snapshot_facts.h"
 #include "recorder/snapshot_room.h"
 #include "recorder/written.h"
 #include "triggers/trigger.h"
@@ -22,19 +20,11 @@ struct rec_snapshot {
 
     const struct rec_capture *capture;
 
-    const struct rec_source_ops *ops;
-
-    struct rec_source *source;
+    const struct rec_facts *facts;
 
     const struct rec_pause *pauses; /* before it, in the order of time */
 
     size_t npauses;
-
-    const struct rec_sideband *sideband;
-
-    const struct rec_store *store;
-
-    const struct rec_group *stalls; /* the bpf-output events; NULL: no triggers */
 
     const struct rec_kallsyms *kallsyms; /* NULL: names stay out */
 

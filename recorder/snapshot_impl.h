@@ -56,14 +56,14 @@ int snap_write_map(struct snap *s, const struct rec_mmap2_record *map, struct st
 
 /* snapshot_segments.c: whether perf needs more than the code's mappings, as stacks are stored to be unwound.
  */
-bool snap_wants_segments(const struct rec_snapshot *in);
+bool snap_wants_segments(const struct rec_facts *facts);
 
 /* MMAP2 records (PERF_RECORD_MISC_MMAP_DATA) of the read-only segments of the file that `code` maps; nothing
  * where it cannot be read. */
 int snap_write_segments(struct snap *s, const struct rec_mmap2_record *code, struct st_error *err);
 
 /* snapshot_kernel.c: whether the snapshot is to hold the kernel's code: it was recorded, and can be read. */
-bool snap_wants_kernel(const struct rec_snapshot *in);
+bool snap_wants_kernel(const struct rec_facts *facts);
 
 /* Copies the kernel's code as it was before the changes that the side-band in `list` tells of, and writes the
  * record of its mapping. */

@@ -6,16 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool snap_wants_kernel(const struct rec_snapshot *in)
+bool snap_wants_kernel(const struct rec_facts *facts)
 {
-    struct perf_event_attr attr = {0};
-    uint64_t priv[PD_PT_PRIV_MAX];
-    const char *name;
-
-    if (in->ops->records)
-        return false; /* samples need names, no code */
-    in->ops->trace_event(in->source, &attr, &name, priv, PD_PT_PRIV_MAX);
-    return !attr.exclude_kernel && !rec_kcore_probe(NULL);
+    /* Samples need names, no code. */
+    return !facts->records && !facts->recorded.at[0].attr.exclude_kernel && !rec_kcore_probe(NULL);
 }
 
 /* As perf makes it (tools/perf/util/synthetic-events.c): of no process, named after the symbol whose address

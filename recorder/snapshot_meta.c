@@ -226,29 +226,10 @@ static void put_pauses(struct pairs *p, const struct rec_snapshot *in)
             in->pauses[i].done, in->pauses[i].resumed);
 }
 
-static void put_unseen_cpus(struct pairs *p, const struct rec_snapshot *in)
+static void put_named(struct pairs *p, const char *key, const char *value)
 {
-    char cpus[1024] = "";
-
-    if (in->ops->unseen_cpus)
-        in->ops->unseen_cpus(in->source, cpus, sizeof(cpus));
-    if (*cpus)
-        put(p, "unseen_cpus=%s", cpus);
-    cpus[0] = '\0';
-    if (in->ops->unmarked_cpus)
-        in->ops->unmarked_cpus(in->source, cpus, sizeof(cpus));
-    if (*cpus)
-        put(p, "unmarked_cpus=%s", cpus);
-}
-
-static void put_left_out(struct pairs *p, const struct rec_snapshot *in)
-{
-    char text[128] = "";
-
-    if (in->ops->left_out)
-        in->ops->left_out(in->source, text, sizeof(text));
-    if (*text)
-        put(p, "left_out=%s", text);
+    if (*value)
+        put(p, "%s=%s", key, value);
 }
 
 static void put_missing(struct pairs *p, const struct rec_code_files *code)
@@ -263,6 +244,7 @@ int snap_write_meta(struct snap *s, struct st_error *err)
 {
     static const struct st_meta_record room;
     const struct rec_snapshot *in = s->in;
+    const struct rec_facts *facts = in->facts;
     struct pairs p = {.s = s, .err = err};
 
     if (st_vec_reserve(&p.text, MOST + 1))
@@ -271,21 +253,22 @@ int snap_write_meta(struct snap *s, struct st_error *err)
     put(&p, "version=%s", ST_VERSION);
     put_trigger(&p, in);
     put_frames(&p, in->frames);
-    put(&p, "source=%s", in->ops->name);
+    put(&p, "source=%s", facts->source);
     put(&p, "source_text=%s", in->source_text);
     put_target(&p, in->target);
     put_programs(&p, in);
     put(&p, "armed=%" PRIu64, in->armed);
     put_capture(&p, in->capture);
     put_pauses(&p, in);
-    put_unseen_cpus(&p, in);
-    put_left_out(&p, in);
+    put_named(&p, "unseen_cpus", facts->unseen_cpus);
+    put_named(&p, "unmarked_cpus", facts->unmarked_cpus);
+    put_named(&p, "left_out", facts->left_out);
     put_wakers(&p, in->capture);
     put_missing(&p, &s->code);
-    if (rec_store_events_dropped(in->store))
-        put(&p, "switches_since=%" PRIu64, rec_store_events_dropped(in->store));
-    if (rec_store_samples_dropped(in->store))
-        put(&p, "stalls_since=%" PRIu64, rec_store_samples_dropped(in->store));
+    if (facts->sideband.events_dropped)
+        put(&p, "switches_since=%" PRIu64, facts->sideband.events_dropped);
+    if (facts->sideband.samples_dropped)
+        put(&p, "stalls_since=%" PRIu64, facts->sideband.samples_dropped);
     if (in->marks_since)
         put(&p, "marks_since=%" PRIu64, in->marks_since);
     put(&p, "lost_events=%" PRIu64, in->lost_events);

@@ -75,7 +75,7 @@ static int take_rings(struct names *names, const struct rec_snapshot *in)
 {
     int rc = 0;
 
-    for (size_t i = 0; in->ops->records && !rc && i < in->capture->rings.n; i++)
+    for (size_t i = 0; in->facts->records && !rc && i < in->capture->rings.n; i++)
         rc = snap_each_record(&in->capture->rings.at[i], take_sample, names, NULL);
     return rc;
 }

@@ -4,16 +4,16 @@
 
 #include <stdlib.h>
 
-/* More than any source has. */
-enum { MOST_EVENTS = 16 };
+static int add_event(struct snap *s, size_t i, struct st_error *err)
+{
+    const struct rec_fact_event *event = &s->in->facts->recorded.at[i];
+
+    return pd_writer_add_event(s->w, &event->attr, event->ids.at, event->ids.n, event->name, err);
+}
 
 int snap_add_record_event(struct snap *s, struct st_error *err)
 {
-    struct rec_record_event event;
-
-    if (!s->in->ops->record_event(s->in->source, 0, &event))
-        return st_nomem(err, "the ids of events");
-    return pd_writer_add_event(s->w, &event.attr, event.ids, event.nids, event.name, err);
+    return add_event(s, 0, err);
 }
 
 static int add_tracing_data(struct snap *s, const char *const *names, size_t n, struct st_error *err)
@@ -29,19 +29,24 @@ static int add_tracing_data(struct snap *s, const char *const *names, size_t n, 
 
 int snap_add_other_record_events(struct snap *s, struct st_error *err)
 {
-    const char *tracepoints[MOST_EVENTS];
-    struct rec_record_event event;
-    size_t n = 0;
+    const struct rec_facts *facts = s->in->facts;
+    ST_VEC(const char *) tracepoints = {0};
     int rc = 0;
 
-    for (size_t i = 1; !rc && i < MOST_EVENTS && s->in->ops->record_event(s->in->source, i, &event); i++) {
-        if (!event.name || !event.nids)
+    for (size_t i = 1; !rc && i < facts->recorded.n; i++) {
+        const struct rec_fact_event *event = &facts->recorded.at[i];
+
+        if (!event->name || !event->ids.n)
             continue;
-        if (event.attr.type == PERF_TYPE_TRACEPOINT)
-            tracepoints[n++] = event.name;
-        rc = pd_writer_add_event(s->w, &event.attr, event.ids, event.nids, event.name, err);
+        if (event->attr.type == PERF_TYPE_TRACEPOINT && st_vec_push(&tracepoints, event->name))
+            rc = st_nomem(err, "the names of tracepoints");
+        if (!rc)
+            rc = add_event(s, i, err);
     }
-    return rc ? rc : add_tracing_data(s, tracepoints, n, err);
+    if (!rc)
+        rc = add_tracing_data(s, tracepoints.at, tracepoints.n, err);
+    st_vec_free(&tracepoints);
+    return rc;
 }
 
 int snap_each_record(const struct rec_ring *ring, snap_record_fn *fn, void *ctx, struct st_error *err)
@@ -69,9 +74,7 @@ static int write_record(void *ctx, const struct perf_event_header *record, struc
 {
     struct snap *s = ctx;
 
-    if (s->in->ops->keeps && !s->in->ops->keeps(s->in->source, record))
-        return 0;
-    return pd_writer_record(s->w, record, err);
+    return rec_filter_keeps(&s->in->facts->filter, record) ? pd_writer_record(s->w, record, err) : 0;
 }
 
 int snap_write_records(struct snap *s, struct st_error *err)

@@ -63,12 +63,9 @@ static int write_segment(struct snap *s, const struct rec_mmap2_record *code, ui
     return pd_writer_record(s->w, &map->header, err);
 }
 
-bool snap_wants_segments(const struct rec_snapshot *in)
+bool snap_wants_segments(const struct rec_facts *facts)
 {
-    struct rec_record_event event;
-
-    return in->ops->records && in->ops->record_event(in->source, 0, &event) &&
-           event.attr.sample_type & PERF_SAMPLE_STACK_USER;
+    return facts->records && facts->recorded.at[0].attr.sample_type & PERF_SAMPLE_STACK_USER;
 }
 
 int snap_write_segments(struct snap *s, const struct rec_mmap2_record *code, struct st_error *err)

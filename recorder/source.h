@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/target.h"
+#include "recorder/record_filter.h"
 
 #include <linux/perf_event.h>
 #include <signal.h>
@@ -191,8 +192,10 @@ struct rec_source_ops {
      * has any now. False: there is no such index. */
     bool (*record_event)(struct rec_source *s, size_t n, struct rec_record_event *event);
 
-    /* Only with records, may be NULL: whether a record out of a ring belongs into the snapshot. */
-    bool (*keeps)(struct rec_source *s, const struct perf_event_header *record);
+    /* Only with records, may be NULL (all do): which records out of the rings belong into the snapshot,
+     * sorted and owned by the caller. 0, or -1 when memory ran out (what is there is the caller's to free).
+     */
+    int (*filter)(struct rec_source *s, struct rec_filter *filter);
 
     /* Whether it waits for a trigger's announcement (freeze_on_trigger), which then is to come as early as it
      * can. NULL: no. */

@@ -293,34 +293,29 @@ static bool smp_record_event(struct rec_source *s, size_t n, struct rec_record_e
     return true;
 }
 
-static bool of_wake(const struct rec_source *s, uint64_t id)
+static int filter_late(const struct smp_event *e, struct rec_filter *filter)
 {
-    for (size_t i = 0; i < s->wakes.n; i++)
-        if (s->wakes.at[i].id == id)
-            return true;
-    return false;
+    int rc = st_vec_push(&filter->late, e->tid);
+
+    for (int k = 0; !rc && k < SMP_OF_THREAD; k++)
+        if (e->fd[k] >= 0)
+            rc = st_vec_push(&filter->own, (struct rec_filter_own){.tid = e->tid, .id = e->id[k]});
+    return rc;
 }
 
-/* Of a thread that inherited events and got some of its own besides, only the latter count. */
-static bool smp_keeps(struct rec_source *s, const struct perf_event_header *record)
+static int smp_filter(struct rec_source *s, struct rec_filter *filter)
 {
-    const struct rec_sample_head *sample = (const struct rec_sample_head *)record;
-    bool late = false;
+    int rc = 0;
 
-    if (!s->any_late || record->type != PERF_RECORD_SAMPLE || record->size < sizeof(*sample) ||
-        of_wake(s, sample->id))
-        return true;
-    for (size_t i = 0; i < s->events.n; i++) {
-        const struct smp_event *e = &s->events.at[i];
-
-        if (!e->late || (uint32_t)e->tid != sample->tid)
-            continue;
-        for (int k = 0; k < SMP_OF_THREAD; k++)
-            if (sample->id == e->id[k] && e->fd[k] >= 0)
-                return true;
-        late = true;
-    }
-    return !late;
+    if (!s->any_late)
+        return 0;
+    for (size_t i = 0; !rc && i < s->wakes.n; i++)
+        rc = st_vec_push(&filter->any, s->wakes.at[i].id);
+    for (size_t i = 0; !rc && i < s->events.n; i++)
+        if (s->events.at[i].late)
+            rc = filter_late(&s->events.at[i], filter);
+    rec_filter_sort(filter);
+    return rc;
 }
 
 /* CPUs that came or went since `opened`. An event of a CPU (not of a thread) is dead once its CPU has gone,
@@ -398,7 +393,7 @@ const struct rec_source_ops rec_source_sample = {
     .trace_event = smp_trace_event,
     .records = true,
     .record_event = smp_record_event,
-    .keeps = smp_keeps,
+    .filter = smp_filter,
     .unseen_cpus = smp_unseen_cpus,
     .unmarked_cpus = smp_unmarked_cpus,
     .left_out = smp_pace_meta,

@@ -215,12 +215,11 @@ int write_it(struct world *w, const char *path, struct st_error *err)
 {
     static char *argv[] = {"arm", "--source", "fake"};
     static const char *const warnings[] = {"mind the gap"};
+    struct rec_facts facts;
     struct rec_snapshot s = {
         .folder = -1,
         .capture = &w->capture,
-        .ops = &fake,
-        .sideband = w->sideband,
-        .store = w->store,
+        .facts = &facts,
         .kallsyms = w->kallsyms,
         .target = &w->target,
         .argc = 3,
@@ -236,7 +235,12 @@ int write_it(struct world *w, const char *path, struct st_error *err)
         .room = w->room,
     };
 
-    return rec_snapshot_write(&s, path, NULL, err);
+    int rc = rec_facts_take(&facts, &fake, NULL, w->sideband, w->store, NULL, &w->target, err);
+
+    if (!rc)
+        rc = rec_snapshot_write(&s, path, NULL, err);
+    rec_facts_free(&facts);
+    return rc;
 }
 
 void capture(struct world *w)

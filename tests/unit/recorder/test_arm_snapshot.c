@@ -1,6 +1,6 @@
 /* The order of a trap's steps, and what later snapshots are told of a freeze that came to nothing. Everything
  * around arm_trap.c and arm_snapshot.c is replaced (extra.cmake: --wrap). */
-#include "recorder/arm.h"
+#include "recorder/arm_order.h"
 #include "recorder/perf_record.h"
 #include "recorder/snapshot.h"
 #include "recorder/snapshot_name.h"
@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include "store_list.h"
+
 /* ---- what is around ---- */
 
 static char steps[256];
@@ -21,7 +23,7 @@ static size_t ntold;
 static uint64_t now;
 static struct st_error error; /* printed where it concerns one snapshot only */
 static struct rec_first stopped_first;
-static bool fails_freezing, fails_copying, fails_resuming, has_fired;
+static bool fails_freezing, fails_copying, fails_resuming, fails_writing, has_fired;
 
 static void step(const char *what)
 {
@@ -180,19 +182,88 @@ int __wrap_rec_snapshot_next(int folder, const char *prefix, unsigned *n, struct
     return 0;
 }
 
-static bool holds_completed(const struct rec_store *store)
+static bool view_holds_completed(const struct rec_view *view)
 {
     struct rec_stored *all;
     uint64_t raw[REC_RAW_WORDS];
     bool found = false;
-    size_t n, at;
+    size_t at;
 
-    assert_int_equal(rec_store_sorted(store, &all, &n, NULL), 0);
-    for (size_t i = 0; i < n; i++)
+    assert_int_equal(rec_view_sorted(view, &all, NULL), 0);
+    for (size_t i = 0; i < view->n; i++)
         found = found ||
                 (rec_sample_raw(all[i].record, raw, &at) && ((struct st_stall_record *)raw)->next_tid == 42);
     free(all);
     return found;
+}
+
+static bool holds_completed(const struct rec_store *store)
+{
+    struct rec_view view;
+    bool found;
+
+    assert_int_equal(rec_store_view(store, &view), 0);
+    found = view_holds_completed(&view);
+    rec_view_free(&view);
+    return found;
+}
+
+int __wrap_rec_facts_take(struct rec_facts *facts, const struct rec_source_ops *ops,
+                          struct rec_source *source, const struct rec_sideband *sideband,
+                          const struct rec_store *store, const struct rec_group *stalls,
+                          const struct st_target *target, struct st_error *err);
+int __wrap_rec_facts_take(struct rec_facts *facts, const struct rec_source_ops *ops,
+                          struct rec_source *source, const struct rec_sideband *sideband,
+                          const struct rec_store *store, const struct rec_group *stalls,
+                          const struct st_target *target, struct st_error *err)
+{
+    (void)ops;
+    (void)source;
+    (void)sideband;
+    (void)stalls;
+    (void)target;
+    (void)err;
+    *facts = (struct rec_facts){0};
+    return rec_store_view(store, &facts->sideband);
+}
+
+/* The clerk: it works at once, or when it is told to. */
+static struct rec_task *given[4];
+static size_t ngiven, nbusy;
+static bool holds_back;
+
+static void hand_back(struct arm *arm)
+{
+    struct rec_task *task = given[0];
+
+    memmove(given, given + 1, --ngiven * sizeof(given[0]));
+    task->work(task);
+    nbusy--;
+    assert_int_equal(arm_on_written(arm, task, &error), 0);
+}
+
+void __wrap_rec_clerk_give(struct rec_clerk *clerk, struct rec_task *task);
+void __wrap_rec_clerk_give(struct rec_clerk *clerk, struct rec_task *task)
+{
+    given[ngiven++] = task;
+    nbusy++;
+    if (!holds_back)
+        hand_back((struct arm *)clerk);
+}
+
+size_t __wrap_rec_clerk_busy(const struct rec_clerk *clerk);
+size_t __wrap_rec_clerk_busy(const struct rec_clerk *clerk)
+{
+    (void)clerk;
+    return nbusy;
+}
+
+int __wrap_arm_limits_again(struct arm *arm, struct st_error *err);
+int __wrap_arm_limits_again(struct arm *arm, struct st_error *err)
+{
+    (void)arm;
+    (void)err;
+    return 0;
 }
 
 int __wrap_rec_snapshot_write(const struct rec_snapshot *s, const char *path, struct rec_written *file,
@@ -201,16 +272,17 @@ int __wrap_rec_snapshot_write(const struct rec_snapshot *s, const char *path, st
                               struct st_error *err)
 {
     (void)path;
-    (void)err;
     *file = (struct rec_written){0};
     step("write");
+    if (fails_writing)
+        return st_fail(err, ST_EFAIL, "the disk is full");
     ntold = s->npauses;
     assert_true(ntold <= sizeof(told) / sizeof(told[0]));
     for (size_t i = 0; i < ntold; i++)
         told[i] = s->pauses[i];
     if (s->fired) {
         assert_int_equal(s->fired->next_tid, 42);
-        assert_true(holds_completed(s->store));
+        assert_true(view_holds_completed(&s->facts->sideband));
     }
     return 0;
 }
@@ -274,6 +346,10 @@ static int begin(void **state)
 
     assert_non_null(arm);
     arm->ops = &ops;
+    arm->clerk = (struct rec_clerk *)arm;
+    arm->jobs = (struct rec_jobs *)arm;
+    ngiven = nbusy = 0;
+    holds_back = false;
     arm->live = true;
     arm->options.prefix = "none";
     arm->options.triggers = (struct trg_set *)arm; /* nobody looks into it */
@@ -281,7 +357,7 @@ static int begin(void **state)
     steps[0] = '\0';
     ntold = 0;
     now = 1000;
-    fails_freezing = fails_copying = fails_resuming = has_fired = false;
+    fails_freezing = fails_copying = fails_resuming = fails_writing = has_fired = false;
     *state = arm;
     return 0;
 }
@@ -295,6 +371,7 @@ static int end(void **state)
     rec_store_close(arm->store);
     st_vec_free(&arm->pauses);
     st_vec_free(&arm->incomplete);
+    arm_forget_open(arm);
     free(arm);
     return 0;
 }
@@ -350,6 +427,64 @@ static void keeps_record_of_failed_copy(void **state)
 static void snap(struct arm *arm)
 {
     assert_int_equal(arm_want(arm, ARM_SNAP, NULL, &error), 0);
+}
+
+/* The recording goes on while it is written, and the next trap is taken. */
+static void takes_another_while_it_is_written(void **state)
+{
+    struct arm *arm = *state;
+
+    holds_back = true;
+    for (int i = 0; i < 2; i++) {
+        has_fired = true;
+        assert_int_equal(arm_on_stalls(arm, &error), 0);
+    }
+    assert_string_equal(steps, "freeze copy resume complete freeze copy resume complete");
+    assert_int_equal(arm->taken, 2);
+    assert_int_equal(arm->written, 0);
+    hand_back(arm);
+    assert_int_equal(arm->written, 1);
+    assert_int_equal(ntold, 0);
+    hand_back(arm);
+    assert_int_equal(arm->written, 2);
+    assert_int_equal(ntold, 1); /* the pause of the first one, though that was written later */
+    assert_int_equal(told[0].stopped, 1002);
+}
+
+/* What is asked for while two are being written comes when one of them is there; Ctrl-C does not wait. */
+static void snap_waits_for_the_clerk(void **state)
+{
+    struct arm *arm = *state;
+
+    holds_back = true;
+    for (int i = 0; i < 4; i++)
+        snap(arm);
+    assert_int_equal(arm->taken, 2);
+    assert_int_equal(arm->cause.reason, ARM_SNAP);
+    hand_back(arm);
+    assert_int_equal(arm->taken, 3);
+    assert_int_equal(arm->cause.reason, ARM_NONE);
+    assert_int_equal(arm_want(arm, ARM_INTERRUPT, NULL, &error), 0);
+    assert_true(arm->finish);
+    assert_int_equal(arm->taken, 4);
+    while (ngiven)
+        hand_back(arm);
+    assert_int_equal(arm->written, 4);
+}
+
+static void tells_of_failed_writing(void **state)
+{
+    struct arm *arm = *state;
+
+    fails_writing = true;
+    snap(arm);
+    assert_int_equal(arm->taken, 1);
+    assert_int_equal(arm->written, 0);
+    assert_true(arm->failed);
+    fails_writing = false;
+    snap(arm);
+    assert_int_equal(arm->written, 1);
+    assert_int_equal(ntold, 1);
 }
 
 static void tells_of_pause(void **state)
@@ -408,6 +543,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(stops_the_stalled_thread_first, begin, end),
         cmocka_unit_test_setup_teardown(completes_at_once_before_after, begin, end),
         cmocka_unit_test_setup_teardown(keeps_record_of_failed_copy, begin, end),
+        cmocka_unit_test_setup_teardown(takes_another_while_it_is_written, begin, end),
+        cmocka_unit_test_setup_teardown(snap_waits_for_the_clerk, begin, end),
+        cmocka_unit_test_setup_teardown(tells_of_failed_writing, begin, end),
         cmocka_unit_test_setup_teardown(tells_of_pause, begin, end),
         cmocka_unit_test_setup_teardown(tells_of_failed_copy, begin, end),
         cmocka_unit_test_setup_teardown(tells_of_failed_resume, begin, end),

@@ -23,6 +23,8 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+
+#include "store_list.h"
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
 
@@ -278,7 +280,7 @@ static void a_process_as_records(void **state)
     assert_int_equal(read(ends[0], &byte, 1), 1);
     assert_int_equal(rec_store_open(NULL, &store, NULL), 0);
     assert_int_equal(rec_synth_process(store, getpid(), 4242, 11, NULL), 0);
-    assert_int_equal(rec_store_sorted(store, &list, &n, NULL), 0);
+    list_store(store, &list, &n);
     for (size_t i = 0; i < n; i++)
         assert_int_equal(take(&p, list[i].record), 0);
     free(list);
@@ -300,7 +302,7 @@ static void a_process_that_is_gone_is_no_error(void **state)
     (void)state;
     assert_int_equal(rec_store_open(NULL, &store, NULL), 0);
     assert_int_equal(rec_synth_process(store, 999999999, 1, 1, NULL), 0);
-    assert_int_equal(rec_store_sorted(store, &list, &n, NULL), 0);
+    list_store(store, &list, &n);
     assert_int_equal(n, 0);
     free(list);
     rec_store_close(store);

@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "store_list.h"
+
 enum {
     NOBODY = 999999999 /* a pid that no process has (pid_max is at most 2^22) */
 };
@@ -67,7 +69,7 @@ static size_t count(const struct rec_store *store, uint32_t type, uint32_t pid)
     struct rec_stored *list;
     size_t n, found = 0;
 
-    assert_int_equal(rec_store_sorted(store, &list, &n, NULL), 0);
+    list_store(store, &list, &n);
     for (size_t i = 0; i < n; i++) {
         const struct rec_comm_record *r = (const struct rec_comm_record *)list[i].record;
 
@@ -88,7 +90,7 @@ static void records_come_back_in_time_order(void **state)
     for (size_t i = 0; i < 5; i++)
         add_switch(store, times[i]);
     add_task(store, PERF_RECORD_FORK, 1, 1, 25);
-    assert_int_equal(rec_store_sorted(store, &list, &n, NULL), 0);
+    list_store(store, &list, &n);
     assert_int_equal(n, 6);
     for (size_t i = 1; i < n; i++)
         assert_true(list[i - 1].time < list[i].time ||
@@ -103,6 +105,7 @@ static void switches_are_dropped_oldest_first(void **state)
 {
     struct rec_store *store = open_store(0, 1 << 20);
     struct rec_stored *list;
+    struct rec_view view;
     uint64_t dropped;
     size_t n;
 
@@ -111,9 +114,11 @@ static void switches_are_dropped_oldest_first(void **state)
     for (uint64_t t = 1; t <= 100000; t++)
         add_switch(store, t);
     assert_true(rec_store_bytes(store) <= (1 << 20) + 2 * 128 * 1024);
-    dropped = rec_store_events_dropped(store);
+    assert_int_equal(rec_store_view(store, &view), 0);
+    dropped = view.events_dropped;
+    rec_view_free(&view);
     assert_true(dropped > 0 && dropped < 100000);
-    assert_int_equal(rec_store_sorted(store, &list, &n, NULL), 0);
+    list_store(store, &list, &n);
     /* State is not touched by it, and behind the last dropped one nothing is missing. */
     assert_int_equal(list[0].record->type, PERF_RECORD_FORK);
     assert_int_equal(n - 1, 100000 - dropped);
@@ -121,6 +126,38 @@ static void switches_are_dropped_oldest_first(void **state)
         assert_int_equal(list[i].time, dropped + i);
     free(list);
     rec_store_close(store);
+}
+
+/* Whatever the store gets, drops and compacts, and though it is closed. */
+static void a_view_stays_as_it_is(void **state)
+{
+    struct rec_store *store = open_store(1 << 20, 1 << 20);
+    struct rec_stored *list;
+    struct rec_view view, later;
+
+    (void)state;
+    for (uint32_t i = 1; i <= 100; i++)
+        add_task(store, PERF_RECORD_FORK, NOBODY, NOBODY + i, i);
+    for (uint64_t t = 101; t <= 200; t++)
+        add_switch(store, t);
+    assert_int_equal(rec_store_view(store, &view), 0);
+    for (uint32_t i = 201; i <= 100000; i++) {
+        add_task(store, PERF_RECORD_EXIT, NOBODY, NOBODY + i, i);
+        add_switch(store, i);
+    }
+    assert_int_equal(rec_store_view(store, &later), 0);
+    assert_int_equal(view.events_dropped, 0);
+    assert_true(later.events_dropped > 200);
+    rec_store_close(store);
+    assert_int_equal(view.n, 200);
+    assert_int_equal(rec_view_sorted(&view, &list, NULL), 0);
+    for (size_t i = 0; i < view.n; i++) {
+        assert_int_equal(list[i].time, i + 1);
+        assert_int_equal(list[i].record->type, i < 100 ? PERF_RECORD_FORK : PERF_RECORD_SWITCH);
+    }
+    free(list);
+    rec_view_free(&view);
+    rec_view_free(&later);
 }
 
 /* A thread pool that makes and ends threads for ever must not fill the memory. */
@@ -142,7 +179,7 @@ static void threads_that_ended_are_compacted(void **state)
         struct rec_stored *list;
         size_t n;
 
-        assert_int_equal(rec_store_sorted(store, &list, &n, NULL), 0);
+        list_store(store, &list, &n);
         assert_int_equal(((const struct rec_task_record *)list[0].record)->tid, getpid());
         assert_int_equal(((const struct rec_task_record *)list[n - 1].record)->tid, 5099999);
         free(list);
@@ -165,7 +202,7 @@ static void repeated_mappings_are_compacted(void **state)
         struct rec_stored *list;
         size_t n;
 
-        assert_int_equal(rec_store_sorted(store, &list, &n, NULL), 0);
+        list_store(store, &list, &n);
         assert_int_equal(((const struct rec_mmap2_record *)list[0].record)->addr, 0x400000);
         for (size_t i = n - 4; i < n; i++)
             assert_int_equal(list[i].time, 50001 - (n - 1 - i));
@@ -189,7 +226,7 @@ static void only_what_is_stale_is_marked(void **state)
     add_map(store, NOBODY, 0x2000, 5);                    /* 4 */
     add_task(store, PERF_RECORD_FORK, (uint32_t)getpid(), 77, 6);
     add_task(store, PERF_RECORD_EXIT, (uint32_t)getpid(), 77, 7); /* the younger half: stays */
-    assert_int_equal(rec_store_sorted(store, &list, &n, NULL), 0);
+    list_store(store, &list, &n);
     assert_int_equal(n, 7);
     assert_int_equal(rec_store_mark_stale(list, n, drop), 0);
     for (size_t i = 0; i < n; i++)
@@ -205,7 +242,7 @@ static void nothing_in_nothing_out(void **state)
     size_t n = 1;
 
     (void)state;
-    assert_int_equal(rec_store_sorted(store, &list, &n, NULL), 0);
+    list_store(store, &list, &n);
     assert_int_equal(n, 0);
     free(list);
     rec_store_close(store);
@@ -217,6 +254,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_come_back_in_time_order),
         cmocka_unit_test(switches_are_dropped_oldest_first),
+        cmocka_unit_test(a_view_stays_as_it_is),
         cmocka_unit_test(threads_that_ended_are_compacted),
         cmocka_unit_test(repeated_mappings_are_compacted),
         cmocka_unit_test(only_what_is_stale_is_marked),

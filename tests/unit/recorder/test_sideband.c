@@ -20,6 +20,8 @@
 
 #include <cmocka.h>
 
+#include "store_list.h"
+
 static int64_t mono_now(void)
 {
     struct timespec t;
@@ -194,7 +196,7 @@ static void read_recording(struct recording *r)
 {
     assert_int_equal(rec_sideband_drain(r->sideband, NULL), 0);
     free(r->list);
-    assert_int_equal(rec_store_sorted(r->store, &r->list, &r->n, NULL), 0);
+    list_store(r->store, &r->list, &r->n);
 }
 
 static size_t count_type(const struct recording *r, uint32_t type)
@@ -378,7 +380,7 @@ static void ringing_wakes_the_loop(void **state)
         ask(&c, 't');
     assert_int_equal(rec_loop_turn(loop, &err), 0);
     free(r.list);
-    assert_int_equal(rec_store_sorted(r.store, &r.list, &r.n, NULL), 0);
+    list_store(r.store, &r.list, &r.n);
     assert_true(count_type(&r, PERF_RECORD_FORK) > 100);
     end_child(&c);
     rec_sideband_close(r.sideband, loop);
