@@ -9,6 +9,7 @@
 #include "recorder/snapshot.h"
 #include "recorder/snapshot_name.h"
 #include "recorder/sources.h"
+#include "recorder/urgent.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -414,7 +415,10 @@ int arm_open(struct arm *arm, struct st_error *err)
         rc = open_all(arm, err);
     if (rc == ST_EFAIL && has_ended(&arm->options.target))
         st_prefix(err, "the target ended while it was being armed: ");
-    return rc ? rc : announce(arm, err);
+    if (rc)
+        return rc;
+    rec_urgent_begin();
+    return announce(arm, err);
 }
 
 static void close_watch(struct arm *arm, struct rec_watch *watch, bool owned)
@@ -429,6 +433,7 @@ static void close_watch(struct arm *arm, struct rec_watch *watch, bool owned)
 
 void arm_detach(struct arm *arm)
 {
+    rec_urgent_end();
     arm->live = false;
     close_watch(arm, &arm->timeout, true);
     close_watch(arm, &arm->after, true);

@@ -1,6 +1,7 @@
 /* A child process in the loop. */
 #include "recorder/child.h"
 #include "recorder/signals.h"
+#include "recorder/urgent.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -108,6 +109,7 @@ int rec_child_start(struct rec_child *child, int loop, rec_child_fn *run, void *
     child->pid = fork();
     if (child->pid == 0) {
         rec_signals_restore();
+        rec_urgent_restore();
         if (capture)
             dup2(ends[1], STDOUT_FILENO);
         run(arg);
