@@ -246,8 +246,9 @@ struct st_symbol_record {
  *   stalls_since    stall records before this were dropped for room (absent: none were)
  *   marks_since     marks before this were overwritten by newer ones (absent: none were)
  *   unnamed.PID     why names of the process's code that was made at run time are missing
- *   lost_events     records the triggers could not write
- *   warning         a sentence; may occur several times */
+ *   traps           how many fired so far, with this one; traps_dropped: those of them whose snapshot could
+ * not be written; stalls_without_trap: stalls that did not fire, for the triggers were held lost_events
+ * records the triggers could not write warning         a sentence; may occur several times */
 struct st_meta_record {
     st_u32 magic;
 

@@ -288,6 +288,9 @@ static int write_snapshot(struct dec_model *m, struct tdb_writer *w, struct st_e
                                            {"freeze_done", "freeze_done_ns"},
                                            {"resumed", "resumed_ns"}};
     static const char *const numbers[][2] = {{"in_kernel", "frozen_in_kernel"},
+                                             {"traps", "traps"},
+                                             {"traps_dropped", "traps_dropped"},
+                                             {"stalls_without_trap", "stalls_without_trap"},
                                              {"lost_events", "lost_events"}};
     int rc = 0;
 

@@ -133,13 +133,17 @@ int arm_on_launched(void *ctx, struct st_error *err)
 /* Who counts snapshots takes them for all stalls there were. */
 static void tell_without(const struct arm *arm)
 {
-    unsigned n = arm->traps.without;
+    unsigned n = arm->traps.without, dropped = arm->traps.dropped;
 
+    if (dropped)
+        fprintf(stderr, "of %u traps %u %s no snapshot\n", arm->traps.fired, dropped,
+                dropped > 1 ? "have" : "has");
     if (n)
-        fprintf(stderr,
-                "%u stall%s reached %s threshold while nothing could fire (a snapshot was being taken, or "
-                "--warm-up, --cooldown or a limit held the triggers)\n",
-                n, n > 1 ? "s" : "", n > 1 ? "their" : "its");
+        fprintf(
+            stderr,
+            "%u stall%s reached %s threshold while nothing could fire (a snapshot was being taken, two were "
+            "being written, or --warm-up, --cooldown or a limit held the triggers)\n",
+            n, n > 1 ? "s" : "", n > 1 ? "their" : "its");
 }
 
 static void close_triggers(struct arm *arm)

@@ -74,6 +74,7 @@ static void describe(struct arm_order *o, struct arm *arm)
         .armed = arm->armed,
         .lost_events = (options->triggers ? trg_lost(options->triggers) : 0) +
                        (options->marks ? trg_lost(options->marks) : 0) + arm->marks.lost,
+        .traps = arm->traps,
         .marks_since = arm->marks.since,
         .warnings = arm->warnings.at,
         .nwarnings = arm->warnings.n,

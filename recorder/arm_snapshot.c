@@ -206,6 +206,8 @@ static int written(struct arm *arm, struct arm_order *o, struct st_error *err)
     int rc;
 
     arm->written++;
+    if (o->cause.reason == ARM_TRIGGER)
+        arm->traps.written++;
     answer_snap(arm, o->asked, o->data, NULL);
     rc = add_job(arm, o, err);
     if (!rc)
@@ -226,6 +228,12 @@ static int take_next(struct arm *arm, struct st_error *err)
     return rc || !arm->options.triggers ? rc : arm_limits_again(arm, err);
 }
 
+static void count_dropped(struct arm *arm, enum arm_reason reason)
+{
+    if (reason == ARM_TRIGGER)
+        arm->traps.dropped++;
+}
+
 int arm_on_written(void *ctx, struct rec_task *task, struct st_error *err)
 {
     struct arm *arm = ctx;
@@ -233,8 +241,10 @@ int arm_on_written(void *ctx, struct rec_task *task, struct st_error *err)
     struct st_error why = {0};
     int rc = o->rc ? o->rc : written(arm, o, &why);
 
-    if (o->rc)
+    if (o->rc) {
         arm_open_written(arm, o, NULL);
+        count_dropped(arm, o->cause.reason);
+    }
     if (rc)
         failed(arm, o->asked, o->rc ? &o->error : &why);
     arm_order_free(o);
@@ -288,6 +298,7 @@ int arm_take_failed(struct arm *arm, struct st_error *err)
 {
     arm_end_forget(arm);
     arm_tell(arm);
+    count_dropped(arm, arm->cause.reason);
     failed(arm, rec_control_asked(arm->control), err);
     return go_on(arm, err);
 }
@@ -302,6 +313,7 @@ static int before_done(void *ctx, bool good, struct st_error *err)
     drop_capture(arm);
     answer_snap(arm, rec_control_asked(arm->control), NULL, &dropped);
     arm->dropped++;
+    count_dropped(arm, ARM_TRIGGER);
     return go_on(arm, err);
 }
 

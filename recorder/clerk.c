@@ -2,6 +2,7 @@
 #include "recorder/clerk.h"
 #include "recorder/loop.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -148,8 +149,8 @@ int rec_clerk_open(int loop, int (*done)(void *ctx, struct rec_task *task, struc
     rc = c->ready.fd < 0 ? st_fail_errno(err, ST_EFAIL, "cannot make an eventfd") : 0;
     if (!rc)
         rc = rec_loop_add(loop, &c->ready, err);
-    if (!rc && start(c))
-        rc = st_fail(err, ST_EFAIL, "cannot start the thread that writes snapshots");
+    if (!rc && (errno = start(c)))
+        rc = st_fail_errno(err, ST_EFAIL, "cannot start the thread that writes snapshots");
     if (!rc) {
         *clerk = c;
         return 0;

@@ -10,6 +10,7 @@
 #include "recorder/snapshot_facts.h"
 #include "recorder/snapshot_room.h"
 #include "recorder/written.h"
+#include "triggers/histogram.h"
 #include "triggers/trigger.h"
 
 #include <stdint.h>
@@ -49,6 +50,8 @@ struct rec_snapshot {
     uint64_t armed; /* perf clock */
 
     uint64_t lost_events;
+
+    struct trg_traps traps; /* so far, with this one; not yet in `written` */
 
     uint64_t marks_since; /* marks before were overwritten; 0: none were */
 

@@ -271,6 +271,9 @@ int snap_write_meta(struct snap *s, struct st_error *err)
         put(&p, "stalls_since=%" PRIu64, facts->sideband.samples_dropped);
     if (in->marks_since)
         put(&p, "marks_since=%" PRIu64, in->marks_since);
+    put(&p, "traps=%u", in->traps.fired);
+    put(&p, "traps_dropped=%u", in->traps.dropped);
+    put(&p, "stalls_without_trap=%u", in->traps.without);
     put(&p, "lost_events=%" PRIu64, in->lost_events);
     for (size_t i = 0; i < in->nwarnings; i++)
         put(&p, "warning=%s", in->warnings[i]);

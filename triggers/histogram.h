@@ -37,7 +37,12 @@ int trg_print_silence(struct trg_set *set, FILE *to, struct st_error *err);
 struct trg_traps {
     unsigned fired;
 
-    unsigned without; /* no snapshot was taken for them: the triggers were held, or another stall had fired */
+    unsigned written; /* snapshots of those that fired */
+
+    unsigned dropped; /* that fired, and whose snapshot could not be taken or written; when nothing is under
+                         way, fired = written + dropped */
+
+    unsigned without; /* stalls that did not fire: the triggers were held, or another stall had fired */
 };
 
 /* One line of JSON: {"triggers": [{"trigger", "measures", "count", "sum_ns", "p50_ns", "p99_ns", "p999_ns",
@@ -47,7 +52,8 @@ int trg_print_json(struct trg_set *set, FILE *to, struct st_error *err);
 
 /* OpenMetrics text 1.0: histograms stalltrap_measured_seconds{trigger} and
  * stalltrap_thread_seconds{trigger,tid,thread}, counter stalltrap_lost_events. `traps`, unless NULL: counters
- * stalltrap_traps and stalltrap_stalls_without_trap too. */
+ * stalltrap_traps, stalltrap_trap_snapshots, stalltrap_traps_dropped and stalltrap_stalls_without_trap too.
+ */
 int trg_print_openmetrics(struct trg_set *set, const struct trg_traps *traps, FILE *to, struct st_error *err);
 
 #endif

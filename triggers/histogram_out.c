@@ -287,10 +287,17 @@ int trg_print_openmetrics(struct trg_set *set, const struct trg_traps *traps, FI
         fprintf(to,
                 "# TYPE stalltrap_traps counter\n# HELP stalltrap_traps Traps that fired.\n"
                 "stalltrap_traps_total %u\n"
+                "# TYPE stalltrap_trap_snapshots counter\n# HELP stalltrap_trap_snapshots Snapshots of traps "
+                "that "
+                "were written.\n"
+                "stalltrap_trap_snapshots_total %u\n"
+                "# TYPE stalltrap_traps_dropped counter\n# HELP stalltrap_traps_dropped Traps whose snapshot "
+                "could not be written.\n"
+                "stalltrap_traps_dropped_total %u\n"
                 "# TYPE stalltrap_stalls_without_trap counter\n# HELP stalltrap_stalls_without_trap Stalls "
                 "past their threshold while nothing could fire.\n"
                 "stalltrap_stalls_without_trap_total %u\n",
-                traps->fired, traps->without);
+                traps->fired, traps->written, traps->dropped, traps->without);
     fputs("# EOF\n", to);
     return rc;
 }

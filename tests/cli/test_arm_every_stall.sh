@@ -24,13 +24,25 @@ stalls() {
     wait_for 60 at_least $orders '^[0-9]' done || fail "the target does not stall"
 }
 
+# counted SERIES: its value at the end of the recording
+counted() {
+    sed -n "s/^stalltrap_$1_total //p" metrics
+}
+
+# sums NAME MORE: what the metrics say is what was printed, and nothing that fired is lost. MORE snapshots are of no trap.
+sums() {
+    [ "$(counted traps)" -eq "$fired" ] && [ "$(counted stalls_without_trap)" -eq "${without:-0}" ] &&
+        [ "$(counted traps)" -eq $(($(counted trap_snapshots) + $(counted traps_dropped))) ] &&
+        [ $(($(counted trap_snapshots) + $2)) -eq "$(ls "$1".*.data 2>/dev/null | wc -l)" ] || fail "$1: the metrics are others" metrics arm.out arm.err
+}
+
 # check NAME FIRED OPTION...: 1 stall, 12 more, one more when the pause is over
 check() {
     local name=$1
     shift
     made=0 orders=0
     : >done
-    start_arm --source sample -p "$target" --on 'syscall:clock_nanosleep>20ms' --snapshots 0 -o "$name" "$@"
+    start_arm --source sample -p "$target" --on 'syscall:clock_nanosleep>20ms' --snapshots 0 -o "$name" --prometheus ./metrics "$@"
     stalls 1
     stalls 12
     sleep 1.5
@@ -42,6 +54,7 @@ check() {
     without=$(sed -n 's/^\([0-9]*\) stalls\? reached .* threshold while nothing could fire.*/\1/p' arm.err)
     echo "$name: $made stalls, $fired fired, ${without:-0} without a snapshot"
     [ "$((fired + ${without:-0}))" -eq $made ] || fail "$name: $made stalls, but $fired and ${without:-0}" arm.out arm.err
+    sums "$name" 1
     [ "$(for db in "$name".*.db; do sql "$db" 'SELECT start_ns + (SELECT value FROM meta WHERE key = "origin_perf_ns") FROM stall'; done |
         sort -u | wc -l)" -eq $made ] || fail "$name: the databases have other stalls"
 }
@@ -49,6 +62,23 @@ check() {
 check cooldown --cooldown 1s
 [ "$fired" -eq 2 ] || fail "$fired fired within two pauses" arm.out
 check slow --cooldown 0 --then snapshot --then 'sleep 1'
+
+# Where no snapshot can be written each of them is counted.
+made=0 orders=0
+: >done
+ulimit -S -f 32
+start_arm --source sample -p "$target" --on 'syscall:clock_nanosleep>20ms' --snapshots 0 --cooldown 0 -o full --prometheus ./metrics
+ulimit -S -f unlimited
+stalls 4
+wait_for 60 at_least 1 '^stalltrap arm: ' arm.err || fail "that no snapshot can be written is not told" arm.out arm.err
+kill -INT "$arm"
+end_of "$arm" 60 arm
+fired=$(lines '^trap ' arm.out)
+without=$(sed -n 's/^\([0-9]*\) stalls\? reached .* threshold while nothing could fire.*/\1/p' arm.err)
+[ "$((fired + ${without:-0}))" -eq 4 ] || fail "4 stalls, but $fired and ${without:-0}" arm.out arm.err
+sums full 0
+[ "$(counted traps_dropped)" -eq "$fired" ] || fail "$fired fired, $(counted traps_dropped) dropped" metrics
+grep -q "^of $fired traps $fired ha" arm.err || fail "it is not told how many have no snapshot" arm.err
 
 # What does not fire at all says so too.
 made=0 orders=0
