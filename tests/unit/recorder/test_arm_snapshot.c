@@ -23,6 +23,7 @@ static size_t ntold;
 static uint64_t now;
 static struct st_error error; /* printed where it concerns one snapshot only */
 static struct rec_first stopped_first;
+static uint32_t fires_as; /* enum st_stall_flag */
 static bool fails_freezing, fails_copying, fails_resuming, fails_writing, has_fired;
 
 static void step(const char *what)
@@ -92,7 +93,8 @@ int __wrap_rec_group_drain(struct rec_group *group, rec_perf_record_fn *fn, void
     struct st_stall_record stall = {.magic = ST_STALL_MAGIC,
                                     .version = ST_STALL_VERSION,
                                     .kind = ST_STALL_OFFCPU,
-                                    .flags = ST_STALL_FIRED,
+                                    .flags = fires_as,
+                                    .next_tid = fires_as & ST_STALL_COMPLETION ? 42 : 0,
                                     .seq = 7,
                                     .tid = 4312,
                                     .cpu = 3};
@@ -227,11 +229,28 @@ int __wrap_rec_facts_take(struct rec_facts *facts, const struct rec_source_ops *
     return rec_store_view(store, &facts->sideband);
 }
 
-/* The clerk: it works at once, or when it is told to. */
+int __wrap_rec_room_fill(const struct rec_room *room, int folder, const char *name,
+                         const struct perf_event_header *end, const struct rec_kallsyms *kallsyms,
+                         struct st_error *err);
+int __wrap_rec_room_fill(const struct rec_room *room, int folder, const char *name,
+                         const struct perf_event_header *end, const struct rec_kallsyms *kallsyms,
+                         struct st_error *err)
+{
+    (void)folder;
+    (void)kallsyms;
+    (void)err;
+    assert_int_equal(room->size, 24576);
+    assert_string_equal(name, "none.1.data");
+    assert_int_equal(end->type, PERF_RECORD_SAMPLE);
+    step("fill");
+    return 0;
+}
+
+/* The clerk works when it is told to. */
 static struct rec_task *given[4];
 static size_t ngiven, nbusy;
-static bool holds_back;
 
+/* Writes one of them, and hands it back. */
 static void hand_back(struct arm *arm)
 {
     struct rec_task *task = given[0];
@@ -245,10 +264,15 @@ static void hand_back(struct arm *arm)
 void __wrap_rec_clerk_give(struct rec_clerk *clerk, struct rec_task *task);
 void __wrap_rec_clerk_give(struct rec_clerk *clerk, struct rec_task *task)
 {
+    (void)clerk;
     given[ngiven++] = task;
     nbusy++;
-    if (!holds_back)
-        hand_back((struct arm *)clerk);
+}
+
+static void hand_all_back(struct arm *arm)
+{
+    while (ngiven)
+        hand_back(arm);
 }
 
 size_t __wrap_rec_clerk_busy(const struct rec_clerk *clerk);
@@ -273,6 +297,8 @@ int __wrap_rec_snapshot_write(const struct rec_snapshot *s, const char *path, st
 {
     (void)path;
     *file = (struct rec_written){0};
+    if (s->room)
+        *s->room = (struct rec_room){.size = 24576};
     step("write");
     if (fails_writing)
         return st_fail(err, ST_EFAIL, "the disk is full");
@@ -349,7 +375,6 @@ static int begin(void **state)
     arm->clerk = (struct rec_clerk *)arm;
     arm->jobs = (struct rec_jobs *)arm;
     ngiven = nbusy = 0;
-    holds_back = false;
     arm->live = true;
     arm->options.prefix = "none";
     arm->options.triggers = (struct trg_set *)arm; /* nobody looks into it */
@@ -357,6 +382,7 @@ static int begin(void **state)
     steps[0] = '\0';
     ntold = 0;
     now = 1000;
+    fires_as = ST_STALL_FIRED;
     fails_freezing = fails_copying = fails_resuming = fails_writing = has_fired = false;
     *state = arm;
     return 0;
@@ -382,6 +408,7 @@ static void completes_after_resume(void **state)
 
     has_fired = true;
     assert_int_equal(arm_on_stalls(arm, &error), 0);
+    hand_all_back(arm);
     assert_string_equal(steps, "freeze copy resume complete write");
 }
 
@@ -391,9 +418,11 @@ static void stops_the_stalled_thread_first(void **state)
 
     has_fired = true;
     assert_int_equal(arm_on_stalls(arm, &error), 0);
+    hand_all_back(arm);
     assert_int_equal(stopped_first.tid, 4312);
     assert_int_equal(stopped_first.cpu, 3);
     assert_int_equal(arm_want(arm, ARM_SNAP, NULL, &error), 0);
+    hand_all_back(arm);
     assert_int_equal(stopped_first.tid, -1);
     assert_int_equal(stopped_first.cpu, -1);
 }
@@ -409,6 +438,7 @@ static void completes_at_once_before_after(void **state)
     assert_int_equal(arm_on_stalls(arm, &error), 0);
     assert_string_equal(steps, "complete");
     assert_int_equal(arm_on_after(arm, &error), 0);
+    hand_all_back(arm);
     assert_string_equal(steps, "complete freeze copy resume write");
     close(arm->after.fd);
 }
@@ -419,6 +449,7 @@ static void keeps_record_of_failed_copy(void **state)
 
     has_fired = fails_copying = true;
     assert_int_equal(arm_on_stalls(arm, &error), 0);
+    hand_all_back(arm);
     assert_string_equal(steps, "freeze copy resume complete");
     assert_true(holds_completed(arm->store));
     assert_int_equal(arm->incomplete.n, 0);
@@ -427,6 +458,46 @@ static void keeps_record_of_failed_copy(void **state)
 static void snap(struct arm *arm)
 {
     assert_int_equal(arm_want(arm, ARM_SNAP, NULL, &error), 0);
+    hand_all_back(arm);
+}
+
+/* The stall goes on when its snapshot is taken, and ends before or after that is written: its end is put into
+ * the file once, when that is there. */
+static void end_comes_into_the_file(void **state)
+{
+    struct arm *arm = *state;
+
+    for (int late = 0; late < 2; late++) {
+        steps[0] = '\0';
+        fires_as = ST_STALL_FIRED | ST_STALL_ONGOING;
+        has_fired = true;
+        assert_int_equal(arm_on_stalls(arm, &error), 0);
+        assert_int_equal(arm->open_stalls.n, 1);
+        if (late)
+            hand_all_back(arm);
+        fires_as = ST_STALL_COMPLETION;
+        has_fired = true;
+        assert_int_equal(arm_on_stalls(arm, &error), 0);
+        hand_all_back(arm);
+        assert_string_equal(steps, "freeze copy resume complete write fill");
+        assert_int_equal(arm->open_stalls.n, 0);
+    }
+}
+
+/* There is no file that the end could be put into. */
+static void end_of_a_failed_writing(void **state)
+{
+    struct arm *arm = *state;
+
+    fires_as = ST_STALL_FIRED | ST_STALL_ONGOING;
+    fails_writing = has_fired = true;
+    assert_int_equal(arm_on_stalls(arm, &error), 0);
+    fires_as = ST_STALL_COMPLETION;
+    has_fired = true;
+    assert_int_equal(arm_on_stalls(arm, &error), 0);
+    hand_all_back(arm);
+    assert_string_equal(steps, "freeze copy resume complete write");
+    assert_int_equal(arm->open_stalls.n, 0);
 }
 
 /* The recording goes on while it is written, and the next trap is taken. */
@@ -434,7 +505,6 @@ static void takes_another_while_it_is_written(void **state)
 {
     struct arm *arm = *state;
 
-    holds_back = true;
     for (int i = 0; i < 2; i++) {
         has_fired = true;
         assert_int_equal(arm_on_stalls(arm, &error), 0);
@@ -456,9 +526,8 @@ static void snap_waits_for_the_clerk(void **state)
 {
     struct arm *arm = *state;
 
-    holds_back = true;
     for (int i = 0; i < 4; i++)
-        snap(arm);
+        assert_int_equal(arm_want(arm, ARM_SNAP, NULL, &error), 0);
     assert_int_equal(arm->taken, 2);
     assert_int_equal(arm->cause.reason, ARM_SNAP);
     hand_back(arm);
@@ -467,8 +536,7 @@ static void snap_waits_for_the_clerk(void **state)
     assert_int_equal(arm_want(arm, ARM_INTERRUPT, NULL, &error), 0);
     assert_true(arm->finish);
     assert_int_equal(arm->taken, 4);
-    while (ngiven)
-        hand_back(arm);
+    hand_all_back(arm);
     assert_int_equal(arm->written, 4);
 }
 
@@ -543,6 +611,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(stops_the_stalled_thread_first, begin, end),
         cmocka_unit_test_setup_teardown(completes_at_once_before_after, begin, end),
         cmocka_unit_test_setup_teardown(keeps_record_of_failed_copy, begin, end),
+        cmocka_unit_test_setup_teardown(end_comes_into_the_file, begin, end),
+        cmocka_unit_test_setup_teardown(end_of_a_failed_writing, begin, end),
         cmocka_unit_test_setup_teardown(takes_another_while_it_is_written, begin, end),
         cmocka_unit_test_setup_teardown(snap_waits_for_the_clerk, begin, end),
         cmocka_unit_test_setup_teardown(tells_of_failed_writing, begin, end),
