@@ -99,6 +99,14 @@ no_leftovers() {
     is "files that were not finished" "" "$left"
 }
 
+# straced OPTION...: strace on every thread of $arm, and of what it starts, into strace.out; returns once each is traced
+straced() {
+    strace -f -qq -p "$arm" -o strace.out "$@" &
+    wait_for "strace" all_traced
+}
+
+all_traced() { ! grep -q '^TracerPid:[[:space:]]*0$' "/proc/$arm"/task/*/status; }
+
 alive() {
     kill -0 "$1" 2>/dev/null && [ "$(sed 's/.*) //; s/ .*//' "/proc/$1/stat" 2>/dev/null)" != Z ]
 }

@@ -75,8 +75,7 @@ alive "$target" || fail "the target did not survive"
 
 run "a second Ctrl-C while the snapshot is being written is the first one: timeout sends two"
 arm -o both-signals -p "$target"
-strace -qq -p "$arm" -o strace.out -e trace=fsync -e inject=fsync:delay_enter=1000000 &
-wait_for "strace" grep -q '^TracerPid:.*[1-9]' "/proc/$arm/status"
+straced -e trace=fsync -e inject=fsync:delay_enter=1000000
 kill -INT "$arm"
 wait_for "the writing" grep -q 'snapshot on Ctrl-C' err
 kill -INT "$arm"

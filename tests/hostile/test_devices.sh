@@ -14,8 +14,7 @@ started+=("$target")
 runs_there() { [[ $(readlink "/proc/$target/exe") == *"$work/dev/watchdog" ]]; }
 wait_for "the target" runs_there
 arm --source sample --callgraph dwarf --no-decode -o x -p "$target"
-strace -f -qq -p "$arm" -o strace.out -e trace=open,openat,openat2 &
-wait_for "strace" grep -q '^TracerPid:.*[1-9]' "/proc/$arm/status"
+straced -e trace=open,openat,openat2
 kill -INT "$arm"
 wait_arm
 is "exit status" 0 $status

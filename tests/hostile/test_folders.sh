@@ -26,8 +26,7 @@ scene() {
 # attack CALL WHERE COMMAND: a snapshot, held for 3 s at the first CALL while nobody runs COMMAND
 attack() {
     arm --source sample --no-decode -o theirs/x -p "$target"
-    strace -qq -p "$arm" -o strace.out -e trace="$1" -e inject="$1:$2=3000000:when=1" &
-    wait_for "strace" grep -q '^TracerPid:.*[1-9]' "/proc/$arm/status"
+    straced -e trace="$1" -e inject="$1:$2=3000000:when=1"
     kill -INT "$arm"
     wait_for "the folder of code" test -d theirs/x.1.code
     [ "$1" = mkdirat ] || wait_for "a copy in it" test -e theirs/x.1.code/first -o -e theirs/x.1.code/planted

@@ -15,9 +15,7 @@ target=$!
 started+=("$target")
 wait_for "the target" grep -q ready target.out
 arm --source sample --no-decode -o own/x -p "$target"
-strace -f -qq -p "$arm" -o strace.out -e trace=fsync -e inject=fsync:signal=KILL:when=1 &
-traced() { ! grep -q '^TracerPid:[[:space:]]*0$' "/proc/$arm"/task/*/status; }
-wait_for "strace" traced
+straced -e trace=fsync -e inject=fsync:signal=KILL:when=1
 kill -INT "$arm"
 gone() { ! alive "$arm"; }
 wait_for "its end" gone
