@@ -4,6 +4,7 @@
 
 #include "recorder/alive.h"
 #include "recorder/arm_options.h"
+#include "recorder/arm_state.h"
 #include "recorder/capture.h"
 #include "recorder/clerk.h"
 #include "recorder/control.h"
@@ -32,7 +33,7 @@ enum arm_reason {
 };
 
 struct arm_cause {
-    enum arm_reason reason; /* ARM_NONE: nothing is pending */
+    enum arm_reason reason; /* ARM_NONE: nothing is pending, by arm_state_pending too */
 
     struct st_stall_record record; /* ARM_TRIGGER */
 
@@ -64,11 +65,15 @@ struct arm_limits {
     bool told; /* that was said */
 };
 
+enum arm_waits {
+    ARM_FOR_NOTHING, /* or --after, or the clerk */
+    ARM_FOR_STALL,   /* its end (arm_until_end.c) */
+    ARM_FOR_ACTIONS, /* that come before the snapshot */
+};
+
 /* The end of the stall that is the cause: the snapshot waits for it (arm_until_end.c). */
 struct arm_end {
     struct rec_watch timer; /* looks whether it still may; fd -1: not open */
-
-    bool awaited;
 
     uint64_t until; /* CLOCK_MONOTONIC ns */
 };
@@ -149,17 +154,15 @@ struct arm {
 
     uint64_t armed; /* perf clock */
 
-    bool live; /* traps count */
+    enum arm_state state;
+
+    enum arm_waits waits; /* for what, while it is ARM_DELAY or ARM_CAPTURED */
+
+    bool finish; /* the pending snapshot is the last one */
 
     struct trg_frames frames; /* of the stall that is the cause */
 
     struct arm_cause cause; /* of the snapshot that is pending or being written */
-
-    bool frozen; /* the source is, for that snapshot */
-
-    bool captured; /* it is copied, and not written yet */
-
-    bool acting; /* the actions that come before it run */
 
     struct rec_action_run before;
 
@@ -188,8 +191,6 @@ struct arm {
     enum arm_reason last_reason;
 
     bool failed; /* to write one */
-
-    bool finish; /* the loop ends */
 };
 
 /* arm_setup.c: opens everything in the order in which nothing is missed, and prints the armed line. On error
@@ -205,7 +206,10 @@ void arm_hang_up(struct arm *arm);
 /* Frees the rest. */
 void arm_close(struct arm *arm);
 
-/* arm_loop.c: the callbacks of the loop. */
+/* arm_loop.c: something has happened to the state. */
+void arm_moves(struct arm *arm, enum arm_event event);
+
+/* The callbacks of the loop. */
 int arm_on_signal(void *ctx, struct st_error *err);
 int arm_on_timeout(void *ctx, struct st_error *err);
 int arm_on_after(void *ctx, struct st_error *err);

@@ -80,7 +80,7 @@ static int complete(struct arm *arm, struct arm_open_stall *o, const struct perf
     rc = rec_jobs_add(arm->jobs, o->data, o->db, &o->room.file, o->reason,
                       REC_JOB_AGAIN | (arm->at_end || arm->finish ? 0 : REC_JOB_BESIDE), err);
     /* A snapshot that is pending comes first: then the jobs go on. */
-    return rc || arm->finish || arm->cause.reason != ARM_NONE ? rc : rec_jobs_go(arm->jobs, err);
+    return rc || arm->finish || arm->state != ARM_ARMED ? rc : rec_jobs_go(arm->jobs, err);
 }
 
 /* The file is not there yet. */

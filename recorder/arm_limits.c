@@ -137,7 +137,7 @@ int arm_limits_start(struct arm *arm, struct st_error *err)
 int arm_limits_again(struct arm *arm, struct st_error *err)
 {
     /* A snapshot that is pending asks again when it is taken. */
-    return arm->live && arm->limits.holding && arm->cause.reason == ARM_NONE ? hold(arm, err) : 0;
+    return arm->state == ARM_ARMED && arm->limits.holding ? hold(arm, err) : 0;
 }
 
 int arm_on_limits(void *ctx, struct st_error *err)

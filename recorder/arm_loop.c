@@ -8,10 +8,15 @@
 #include <signal.h>
 #include <unistd.h>
 
+void arm_moves(struct arm *arm, enum arm_event event)
+{
+    arm->state = arm_state_next(arm->state, event);
+}
+
 /* Ends without a snapshot. */
 static int end_now(struct arm *arm)
 {
-    arm->finish = true;
+    arm_moves(arm, ARM_QUIT);
     return 0;
 }
 
@@ -36,7 +41,7 @@ int arm_on_signal(void *ctx, struct st_error *err)
 
     if (!signal)
         return 0;
-    if (!arm->live && signal != SIGUSR2)
+    if (!arm_state_live(arm->state) && signal != SIGUSR2)
         return drop_jobs(arm);
     switch (signal) {
     case SIGINT:
@@ -62,7 +67,7 @@ static int take_pending(struct arm *arm, struct st_error *err)
 {
     int rc = arm->options.triggers ? arm_drain_stalls(arm, err) : 0;
 
-    if (rc || arm->cause.reason == ARM_NONE)
+    if (rc || !arm_state_pending(arm->state))
         return rc;
     arm->finish = true;
     rc = arm_take(arm, err);
@@ -78,9 +83,9 @@ int arm_on_timeout(void *ctx, struct st_error *err)
     rec_timer_clear(arm->timeout.fd);
     if (rc)
         return rc < 0 ? rc : 0;
-    if (!arm->options.triggers && arm->live && !arm->finish)
+    if (!arm->options.triggers && arm_state_live(arm->state))
         return arm_want(arm, ARM_TIMEOUT, NULL, err);
-    arm->finish = true;
+    end_now(arm);
     if (arm->taken)
         return 0;
     st_format_duration((int64_t)arm->options.timeout, text, sizeof(text));
@@ -92,7 +97,7 @@ int arm_on_ended(void *ctx, struct st_error *err)
     struct arm *arm = ctx;
     int rc;
 
-    if (!arm->live || arm->finish)
+    if (!arm_state_live(arm->state))
         return 0;
     rc = arm->launched.fd >= 0 ? arm_on_launched(arm, err) : 0; /* the command may never have run */
     if (!rc)
@@ -101,7 +106,7 @@ int arm_on_ended(void *ctx, struct st_error *err)
         return rc < 0 ? rc : 0;
     if (!arm->options.triggers)
         return arm_want(arm, ARM_END, NULL, err);
-    arm->finish = true;
+    end_now(arm);
     return arm->taken ? 0 : st_fail(err, ST_ETIMEOUT, "the target ended and nothing fired");
 }
 
@@ -199,7 +204,6 @@ static bool run_ending(struct arm *arm, size_t from, size_t to)
 
     if (from == to)
         return true;
-    arm->live = false; /* nothing fires any more */
     if (rec_action_start(&run, &err))
         return false;
     while (!e.over && arm->jobs && rec_loop_turn(arm->loop, &err) >= 0)
@@ -231,7 +235,9 @@ static bool end_with_snapshot(struct arm *arm)
         return false;
     if (arm->last_reason == ARM_INTERRUPT || arm->last_reason == ARM_END || arm->last_reason == ARM_TIMEOUT)
         return true;
-    arm->live = arm->at_end = true;
+    arm->at_end = true;
+    arm->finish = false;
+    arm_moves(arm, ARM_LIVE);
     if (arm_want(arm, ARM_END, NULL, &err))
         st_log_warn("%s", err.text);
     return true;
@@ -245,8 +251,9 @@ int arm_run(struct arm *arm, struct st_error *err)
     bool go_on;
     int rc = 0;
 
-    while (!rc && !arm->finish)
+    while (!rc && arm->state != ARM_ENDING)
         rc = rec_loop_turn(arm->loop, err);
+    arm_moves(arm, ARM_QUIT);
     ending = arm->armed && !arm->ended_by_signal && end_with_snapshot(arm);
     arm_detach(arm);
     finish_writing(arm);

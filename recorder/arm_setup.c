@@ -314,7 +314,8 @@ static int start(struct arm *arm, struct st_error *err)
         rc = rec_timer_set(arm->unseen.fd, REC_UNSEEN_NS, REC_UNSEEN_NS, err);
     if (!rc && arm->options.timeout)
         rc = rec_timer_set(arm->timeout.fd, arm->options.timeout, 0, err);
-    arm->live = !rc;
+    if (!rc)
+        arm_moves(arm, ARM_LIVE);
     return rc;
 }
 
@@ -434,7 +435,7 @@ static void close_watch(struct arm *arm, struct rec_watch *watch, bool owned)
 void arm_detach(struct arm *arm)
 {
     rec_urgent_end();
-    arm->live = false;
+    arm_moves(arm, ARM_QUIT);
     close_watch(arm, &arm->timeout, true);
     close_watch(arm, &arm->after, true);
     close_watch(arm, &arm->end.timer, true);
@@ -467,8 +468,7 @@ void arm_close(struct arm *arm)
     free(arm->last_db);
     arm_forget_open(arm);
     rec_action_stop(&arm->before);
-    if (arm->captured)
-        rec_capture_free(&arm->capture);
+    rec_capture_free(&arm->capture);
     rec_metrics_close(arm->metrics);
     rec_jobs_close(arm->jobs);
     rec_launch_close(&arm->launch);

@@ -108,14 +108,14 @@ int arm_freeze(struct arm *arm, const struct st_stall_record *stalled, struct st
 
     if (stalled)
         first = (struct rec_first){.tid = (pid_t)stalled->tid, .cpu = (int)stalled->cpu};
-    if (!arm->frozen)
+    if (arm->state != ARM_FROZEN)
         rc = rec_capture_freeze(&arm->capture, arm->ops, arm->source, first, &arm->clock, err);
 
     if (rc) {
         keep_pause(arm, &arm->capture, NULL);
         return rc;
     }
-    arm->frozen = true;
+    arm_moves(arm, ARM_STOP);
     end_pauses(arm);
     return 0;
 }
@@ -133,7 +133,6 @@ static void drop_capture(struct arm *arm)
 {
     keep_pause(arm, &arm->capture, NULL);
     rec_capture_free(&arm->capture);
-    arm->captured = false;
 }
 
 /* Nothing stands between the freeze and the copy, and what can wait until the source goes on waits. */
@@ -145,11 +144,11 @@ int arm_capture(struct arm *arm, struct st_error *err)
     if (rc)
         return rc;
     rc = rec_capture_copy(&arm->capture, arm->ops, arm->source, &arm->clock, err);
-    arm->frozen = false;
+    if (!rc)
+        arm_moves(arm, ARM_COPY);
     completed = arm_complete_stalls(arm, rc ? NULL : err);
     if (!rc)
         rc = completed;
-    arm->captured = !rc;
     if (rc)
         drop_capture(arm);
     return rc;
@@ -158,12 +157,13 @@ int arm_capture(struct arm *arm, struct st_error *err)
 /* What came since is part of it, and the sentence tells all that is known. */
 static int capture_all(struct arm *arm, struct st_error *err)
 {
-    int rc = arm->captured ? 0 : arm_capture(arm, err);
+    int captured = arm->state == ARM_CAPTURED ? 0 : arm_capture(arm, err);
+    int rc = captured;
 
     if (!rc)
         rc = take_the_rest(arm, err);
     arm_tell(arm);
-    if (rc && arm->captured)
+    if (rc && !captured)
         drop_capture(arm);
     return rc;
 }
@@ -220,9 +220,9 @@ static int take_next(struct arm *arm, struct st_error *err)
 {
     int rc;
 
-    if (arm->finish || !arm->live)
+    if (arm->finish || !arm_state_live(arm->state))
         return 0; /* arm_run() goes on with the jobs: first the target is let go */
-    if (arm->cause.reason != ARM_NONE)
+    if (arm_state_pending(arm->state))
         return arm->cause.reason == ARM_TRIGGER ? 0 : arm_take(arm, err);
     rc = rec_jobs_go(arm->jobs, err);
     return rc || !arm->options.triggers ? rc : arm_limits_again(arm, err);
@@ -284,8 +284,9 @@ static int go_on(struct arm *arm, struct st_error *err)
 
     if (arm_enough(arm))
         arm->finish = true;
-    arm->captured = arm->acting = false;
+    arm->waits = ARM_FOR_NOTHING;
     arm->cause.reason = ARM_NONE;
+    arm_moves(arm, arm->finish ? ARM_QUIT : ARM_DONE);
     if (arm->finish)
         return 0; /* arm_run() goes on with the jobs: first the target is let go */
     rc = rec_jobs_go(arm->jobs, err);
@@ -320,7 +321,7 @@ static int before_done(void *ctx, bool good, struct st_error *err)
 /* --then ACTION --then snapshot: what the snapshot holds is kept, and written when the actions have run. */
 static int run_before(struct arm *arm, struct st_error *err)
 {
-    arm->acting = true;
+    arm->waits = ARM_FOR_ACTIONS;
     arm->before =
         (struct rec_action_run){.loop = arm->loop,
                                 .option = "--then",
@@ -334,10 +335,12 @@ static int run_before(struct arm *arm, struct st_error *err)
 
 int arm_take(struct arm *arm, struct st_error *err)
 {
+    bool acting = arm->waits == ARM_FOR_ACTIONS;
+
     arm_end_forget(arm);
-    if (arm->acting && !arm->finish)
+    if (acting && !arm->finish)
         return 0;
-    if (arm->acting)
+    if (acting)
         rec_action_stop(&arm->before); /* the recording ends: no more waiting */
     else if (capture_all(arm, err))
         return arm_take_failed(arm, err);
@@ -351,5 +354,5 @@ int arm_on_after(void *ctx, struct st_error *err)
     struct arm *arm = ctx;
 
     rec_timer_clear(arm->after.fd);
-    return arm->cause.reason == ARM_NONE ? 0 : arm_take_at_end(arm, err);
+    return arm_state_pending(arm->state) ? arm_take_at_end(arm, err) : 0;
 }

@@ -68,15 +68,15 @@ static int take_record(void *ctx, const struct perf_event_header *record, struct
         if (rc)
             return rc;
         /* The record is the drain's own copy. */
-        return arm->frozen ? put_off(arm, record, err)
-                           : store_completed(arm, (struct perf_event_header *)record, err);
+        return arm->state == ARM_FROZEN ? put_off(arm, record, err)
+                                        : store_completed(arm, (struct perf_event_header *)record, err);
     }
     if (rc == 1 && stall->flags & ST_STALL_COMPLETION) {
         arm_end_told(arm, stall);
         rc = arm_late_end(arm, record, stall, err);
         if (rc)
             return rc;
-    } else if (rc == 1 && arm->live) {
+    } else if (rc == 1 && arm_state_live(arm->state)) {
         arm->traps.without++;
     }
     return rec_store_add(arm->store, record, rec_record_time(record), err);
@@ -101,7 +101,10 @@ int arm_on_stalls(void *ctx, struct st_error *err)
 static int trap(struct arm *arm, const struct st_stall_record *record, struct st_error *err)
 {
     struct arm_cause *c = &arm->cause;
-    int rc = arm_records_on(arm, record) ? 0 : arm_freeze(arm, record, err);
+    int rc;
+
+    arm_moves(arm, ARM_WANT);
+    rc = arm_records_on(arm, record) ? 0 : arm_freeze(arm, record, err);
 
     *c = (struct arm_cause){.reason = ARM_TRIGGER, .record = *record};
     arm->traps.fired++;
@@ -117,20 +120,24 @@ int arm_want(struct arm *arm, enum arm_reason reason, const struct st_stall_reco
 {
     struct arm_cause *c = &arm->cause;
 
-    if (!arm->live)
+    bool pending = arm_state_pending(arm->state);
+
+    if (!arm_state_live(arm->state))
         return 0;
     if (reason == ARM_INTERRUPT || reason == ARM_END || reason == ARM_TIMEOUT)
         arm->finish = true;
     if (reason == ARM_TRIGGER) {
-        if (c->reason == ARM_NONE && !arm_limits_hold(arm))
+        if (!pending && !arm_limits_hold(arm))
             return trap(arm, record, err);
         arm->traps.without++;
         return 0;
     }
-    if (c->reason != ARM_NONE && !arm->finish)
+    if (pending && !arm->finish)
         return 0;
-    if (c->reason == ARM_NONE)
+    if (!pending) {
         *c = (struct arm_cause){.reason = reason};
+        arm_moves(arm, ARM_WANT);
+    }
     /* It is taken when one of those that are being written is there. */
     if (!arm->finish && rec_clerk_busy(arm->clerk) >= ARM_MOST_WRITING)
         return 0;

@@ -27,7 +27,8 @@ void arm_end_told(struct arm *arm, const struct st_stall_record *record)
 
 void arm_end_forget(struct arm *arm)
 {
-    arm->end.awaited = false;
+    if (arm->waits == ARM_FOR_STALL)
+        arm->waits = ARM_FOR_NOTHING;
     rec_timer_set(arm->end.timer.fd, 0, 0, NULL);
 }
 
@@ -36,11 +37,11 @@ static int begin(struct arm *arm, struct st_error *err)
 {
     char most[24];
 
-    if (arm->ops->has_room && !arm->frozen)
+    if (arm->ops->has_room && arm->state == ARM_DELAY)
         arm->ops->mark(arm->source);
     else if (arm_capture(arm, err))
         return arm_take_failed(arm, err);
-    arm->end.awaited = true;
+    arm->waits = ARM_FOR_STALL;
     arm->end.until = st_mono_ns() + arm->options.until_end;
     st_log_debug("the stall goes on: its end is awaited, %s at most",
                  st_format_duration((int64_t)arm->options.until_end, most, sizeof(most)));
@@ -50,9 +51,9 @@ static int begin(struct arm *arm, struct st_error *err)
 int arm_take_at_end(struct arm *arm, struct st_error *err)
 {
     /* The actions that come before the snapshot run once the waiting is over. */
-    if (arm->acting || !arm_end_awaited(arm, &arm->cause.record))
+    if (arm->waits == ARM_FOR_ACTIONS || !arm_end_awaited(arm, &arm->cause.record))
         return arm_take(arm, err);
-    return arm->end.awaited ? 0 : begin(arm, err);
+    return arm->waits == ARM_FOR_STALL ? 0 : begin(arm, err);
 }
 
 /* What they hold is safe, and what comes now is not recorded in this snapshot. */
@@ -69,9 +70,9 @@ int arm_on_end_timer(void *ctx, struct st_error *err)
     struct arm *arm = ctx;
 
     rec_timer_clear(arm->end.timer.fd);
-    if (!arm->end.awaited)
+    if (arm->waits != ARM_FOR_STALL)
         return 0;
     if (st_mono_ns() >= arm->end.until)
         return arm_take(arm, err);
-    return arm->captured || arm->ops->has_room(arm->source) ? 0 : copy_full(arm, err);
+    return arm->state == ARM_CAPTURED || arm->ops->has_room(arm->source) ? 0 : copy_full(arm, err);
 }

@@ -375,7 +375,7 @@ static int begin(void **state)
     arm->clerk = (struct rec_clerk *)arm;
     arm->jobs = (struct rec_jobs *)arm;
     ngiven = nbusy = 0;
-    arm->live = true;
+    arm->state = ARM_ARMED;
     arm->options.prefix = "none";
     arm->options.triggers = (struct trg_set *)arm; /* nobody looks into it */
     assert_int_equal(rec_store_open(&(struct rec_store_bounds){0}, &arm->store, NULL), 0);
@@ -534,7 +534,7 @@ static void snap_waits_for_the_clerk(void **state)
     assert_int_equal(arm->taken, 3);
     assert_int_equal(arm->cause.reason, ARM_NONE);
     assert_int_equal(arm_want(arm, ARM_INTERRUPT, NULL, &error), 0);
-    assert_true(arm->finish);
+    assert_int_equal(arm->state, ARM_ENDING);
     assert_int_equal(arm->taken, 4);
     hand_all_back(arm);
     assert_int_equal(arm->written, 4);
