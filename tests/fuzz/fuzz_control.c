@@ -107,11 +107,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         at += n;
         turn();
         if (asked > 3) {
-            rec_control_answer(control, "wrote x\n");
+            rec_control_answer(control, rec_control_asked(control), "wrote x\n");
             asked = 0;
         }
     }
-    rec_control_answer(control, "wrote x\n");
+    rec_control_answer(control, rec_control_asked(control), "wrote x\n");
     for (int i = 0; i < CLIENTS; i++)
         if (clients[i] >= 0)
             hang_up(&clients[i]);
