@@ -411,6 +411,7 @@ int arm_open(struct arm *arm, struct st_error *err)
     if (arm->folder < 0)
         rc = arm->folder;
     raise_file_limit();
+    rec_urgent_memory();
     arm_limits_set(arm);
     if (!rc)
         rc = open_all(arm, err);

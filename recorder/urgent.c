@@ -55,6 +55,13 @@ void rec_urgent_restore(void)
         setrlimit(RLIMIT_RTTIME, &before);
 }
 
+/* Whoever has a limit of locked memory needs it for the rings. */
+void rec_urgent_memory(void)
+{
+    if (geteuid() == 0)
+        mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
+}
+
 void rec_urgent_begin(void)
 {
     struct sched_param p = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};
@@ -63,13 +70,8 @@ void rec_urgent_begin(void)
         return;
     owner = getpid();
     urgent = true;
-    if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &p)) {
+    if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &p))
         rec_urgent_end();
-        return;
-    }
-    /* Whoever has a limit of locked memory needs it for the rings. */
-    if (geteuid() == 0)
-        mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
 }
 
 void rec_urgent_end(void)
@@ -79,6 +81,5 @@ void rec_urgent_end(void)
     be_ordinary();
     rec_urgent_restore();
     signal(SIGXCPU, SIG_DFL);
-    munlockall();
     owner = 0;
 }

@@ -3,10 +3,13 @@
 #ifndef ST_RECORDER_URGENT_H
 #define ST_RECORDER_URGENT_H
 
-/* Makes the calling thread one of SCHED_FIFO, and keeps the process's memory from being paged out, where this
- * user may. Neither children nor other threads inherit it. A thread that does not sleep for REC_URGENT_MS (a
- * target keeps it busy) is an ordinary one from then on: nobody is to starve for it. That what cannot be had
- * is not there is no error. */
+/* Keeps the process's memory from being paged out, where this user may; to be called before rings are mapped,
+ * or the kernel walks through them. Children do not inherit it. */
+void rec_urgent_memory(void);
+
+/* Makes the calling thread one of SCHED_FIFO, where this user may. Neither children nor other threads inherit
+ * it. A thread that does not sleep for REC_URGENT_MS (a target keeps it busy) is an ordinary one from then
+ * on: nobody is to starve for it. That what cannot be had is not there is no error. */
 void rec_urgent_begin(void);
 
 enum { REC_URGENT_MS = 200 };
