@@ -1,6 +1,7 @@
 /* The build id of an ELF file: PT_NOTE segments, note NT_GNU_BUILD_ID (elf(5), gABI chapter 5 "Note
  * Section"). */
 #include "recorder/build_id.h"
+#include "base/log.h"
 
 #include <elf.h>
 #include <stdbool.h>
@@ -128,4 +129,25 @@ size_t rec_build_id_of_fd(int fd, uint8_t id[REC_BUILD_ID_MAX])
 size_t rec_build_id_of_memory(const void *image, size_t size, uint8_t id[REC_BUILD_ID_MAX])
 {
     return search(&(struct image){.fd = -1, .memory = image, .size = size}, id);
+}
+
+static ssize_t answer_id(int fd, const void *image, size_t size, void *id, size_t room)
+{
+    if (room < REC_BUILD_ID_MAX)
+        return 0;
+    return (ssize_t)(fd >= 0 ? rec_build_id_of_fd(fd, id) : rec_build_id_of_memory(image, size, id));
+}
+
+size_t rec_build_id_ask(struct st_confined *child, int fd, const void *image, size_t size,
+                        uint8_t id[REC_BUILD_ID_MAX])
+{
+    const struct st_confined_question q = {"read the build id of a file of the target", answer_id, fd, image,
+                                           fd >= 0 ? 0 : size};
+    struct st_error why = {0};
+    int failed = child->failed;
+    ssize_t n = st_confined_ask(child, &q, id, REC_BUILD_ID_MAX, &why);
+
+    if (child->failed != failed)
+        st_log_warn("%s", why.text);
+    return n > 0 ? (size_t)n : 0;
 }

@@ -4,10 +4,12 @@
 #include "triggers/elf_read.h"
 #include "triggers/functions.h"
 #include "triggers/kit.h"
+#include "triggers/privilege.h"
 #include "triggers/record_text.h"
 
 #include "triggers/usdt.skel.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +23,8 @@ struct probe {
     char path[PATH_MAX], provider[64], name[64];
 
     struct trg_probe_site sites[MOST_SITES];
+
+    struct bpf_link *links[MOST_SITES]; /* of the sites; NULL: not attached */
 
     size_t n;
 };
@@ -88,6 +92,15 @@ static int find_sites(struct probe *p, struct st_error *err)
     return 0;
 }
 
+static void free_probe(void *own)
+{
+    struct probe *p = own;
+
+    for (size_t i = 0; i < p->n; i++)
+        bpf_link__destroy(p->links[i]);
+    free(p);
+}
+
 static int take(struct trg_state *s, struct st_error *err)
 {
     struct usdt_bpf *bpf = usdt_bpf__open();
@@ -104,7 +117,7 @@ static int take(struct trg_state *s, struct st_error *err)
     if (!p)
         return st_nomem(err, "a probe");
     s->own = p;
-    s->free_own = free;
+    s->free_own = free_probe;
     split(s->how.spec->options->name, p);
     rc = trg_find_file(p->path, s->how.config, p->path, err);
     return rc ? rc : find_sites(p, err);
@@ -146,15 +159,14 @@ static int put_spec(struct bpf_map *map, const struct probe *p, size_t site, int
     return (*n)++;
 }
 
-static int attach(struct trg_state *s, const struct probe *p, struct st_error *err)
+static int attach(struct usdt_bpf *bpf, struct probe *p, struct st_error *err)
 {
-    struct usdt_bpf *bpf = s->skeleton;
-    int specs[MOST_SITES], n = 0, rc = 0;
+    int specs[MOST_SITES], n = 0;
 
     if (bpf_map__value_size(bpf->maps.__bpf_usdt_specs) != sizeof(struct spec))
         return st_fail(err, ST_EFAIL,
                        "this program was built with a libbpf whose probes have other arguments");
-    for (size_t i = 0; !rc && i < p->n; i++) {
+    for (size_t i = 0; i < p->n; i++) {
         LIBBPF_OPTS(bpf_uprobe_opts, opts, .ref_ctr_offset = p->sites[i].semaphore);
 
         specs[i] = put_spec(bpf->maps.__bpf_usdt_specs, p, i, specs, &n);
@@ -162,18 +174,19 @@ static int attach(struct trg_state *s, const struct probe *p, struct st_error *e
             return st_fail(err, ST_EFAIL,
                            "cannot attach to the probe: its places have too many different arguments");
         opts.bpf_cookie = (uint64_t)specs[i];
-        rc = trg_kit_keep(
-            s, bpf_program__attach_uprobe_opts(bpf->progs.usdt_hit, -1, p->path, p->sites[i].offset, &opts),
-            "cannot attach to the probe", err);
+        p->links[i] =
+            bpf_program__attach_uprobe_opts(bpf->progs.usdt_hit, -1, p->path, p->sites[i].offset, &opts);
+        if (!p->links[i])
+            return trg_bpf_failed(-errno, "cannot attach to the probe", err);
     }
-    return rc;
+    return 0;
 }
 
 static int usdt_start(struct trg_state *s, struct st_error *err)
 {
     int rc = trg_kit_start(s, err);
 
-    return rc ? rc : attach(s, s->own, err);
+    return rc ? rc : attach(s->skeleton, s->own, err);
 }
 
 static void describe(const struct st_stall_record *r, trg_ksym_fn *name, void *ctx, char *text, size_t size)
