@@ -51,6 +51,7 @@ void st_confine_landlock(void)
     (struct sock_filter) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
 #define RETURN(what)               (struct sock_filter) BPF_STMT(BPF_RET | BPF_K, what)
 #define IF_EQUAL(value, yes, no)   (struct sock_filter) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, yes, no)
+#define IF_ABOVE(value, yes, no)   (struct sock_filter) BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, value, yes, no)
 #define IF_ANY_BIT(value, yes, no) (struct sock_filter) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, value, yes, no)
 
 /* "Where it is this call, allow it." Returns the number of instructions. */
@@ -58,14 +59,14 @@ static size_t put_call(struct sock_filter *to, int call)
 {
     size_t n = 0;
 
-    if (call != SYS_mmap && call != SYS_mprotect) {
+    if (call != SYS_mmap && call != SYS_mprotect && call != SYS_fcntl) {
         to[n++] = IF_EQUAL((uint32_t)call, 0, 1);
         to[n++] = RETURN(SECCOMP_RET_ALLOW);
         return n;
     }
     to[n++] = IF_EQUAL((uint32_t)call, 0, 4);
-    to[n++] = LOAD(args[2]);
-    to[n++] = IF_ANY_BIT(PROT_EXEC, 0, 1);
+    to[n++] = call == SYS_fcntl ? LOAD(args[1]) : LOAD(args[2]);
+    to[n++] = call == SYS_fcntl ? IF_ABOVE(F_GETFL, 0, 1) : IF_ANY_BIT(PROT_EXEC, 0, 1);
     to[n++] = RETURN(SECCOMP_RET_KILL_PROCESS);
     to[n++] = RETURN(SECCOMP_RET_ALLOW);
     return n;

@@ -11,8 +11,9 @@ void st_confine_landlock(void);
 
 /* From now on the calling thread may make the `n` system calls `calls` (numbers of x86-64, at most
  * ST_CONFINE_MOST) and no other: any other ends the process (SIGSYS). mmap and mprotect, where they are among
- * them, give no memory that is code. Takes no memory. Needs no_new_privs. Returns 0, or -1 with errno where
- * the kernel has no such filters or `n` is too large. */
+ * them, give no memory that is code, and fcntl has no command beyond F_GETFL: none makes a descriptor send
+ * signals. Takes no memory. Needs no_new_privs. Returns 0, or -1 with errno where the kernel has no such
+ * filters or `n` is too large. */
 enum { ST_CONFINE_MOST = 64 };
 int st_confine_calls(const int *calls, size_t n);
 

@@ -81,6 +81,8 @@ static void attack(const char *name)
         open("/etc/passwd", O_RDONLY);
     if (!strcmp(name, "socket"))
         syscall(SYS_socket, 1, 1, 0);
+    if (!strcmp(name, "owner"))
+        fcntl(0, F_SETOWN, 1);
     if (!strcmp(name, "fork"))
         syscall(SYS_fork);
     if (!strcmp(name, "kill"))
@@ -249,6 +251,7 @@ static const struct failure failures[] = {
 static const struct failure forbidden[] = {
     {"open", LONG, ST_CONFINED_KILLED, "was ended by signal 31 (Bad system call)"},
     {"socket", LONG, ST_CONFINED_KILLED, "signal 31"},
+    {"owner", LONG, ST_CONFINED_KILLED, "signal 31"},
     {"fork", LONG, ST_CONFINED_KILLED, "signal 31"},
     {"kill", LONG, ST_CONFINED_KILLED, "signal 31"},
     {"exec", LONG, ST_CONFINED_KILLED, "signal 31"},
