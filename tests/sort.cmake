@@ -26,7 +26,7 @@ set(ST_SANITIZED_GATE
   "^cli_query$")
 
 # Of the folder hostile, what does not measure time: files, folders and neighbours that are the same each time.
-set(ST_HOSTILE_GATE "^hostile_(blocked_memory|databases|devices|folders|memory|open_by_path|probed|reach|shrinking|swept|terminal)$")
+set(ST_HOSTILE_GATE "^hostile_(blocked_memory|databases|devices|elf|folders|memory|open_by_path|probed|reach|shrinking|swept|terminal)$")
 
 function(st_matches out name)
   set(${out} FALSE PARENT_SCOPE)

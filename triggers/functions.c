@@ -119,7 +119,6 @@ static ssize_t ask(struct search *s, const char *path, st_confined_fn *fn, void 
     s->child.patience = TRG_ELF_PATIENCE;
     snprintf(what, sizeof(what), "look for '%s' in", name);
     n = trg_elf_ask(&s->child, path, what, fn, name, strlen(name) + 1, answer, room, length, &why);
-    s->no_memory |= n == ST_ENOMEM;
     if (n < 0 &&
         (fn != trg_elf_needed || s->child.failed != failed)) /* a command that is no file: launch says it */
         keep_unread(s, &why);
