@@ -31,6 +31,18 @@ timeout 120 "$STALLTRAP" watch --on "func:$work/arm_target!maim>1ms" -- /bin/tru
 is "status" 2 $?
 has "the nearest name" "did you mean 'main'" err
 
+# Whoever reads it is another process; libbpf, which would open it here, is not asked to.
+run "the process with the privileges reads nothing of the file"
+cc -O1 -D_GNU_SOURCE -pthread -I"$SOURCE" "$SOURCE/tests/cli/mark_target.c" -o probed || exit 1
+for trigger in "func:$work/probed!main>1ms" "call:$work/probed!main" "usdt:$work/probed:st_test:beat"; do
+    timeout 120 strace -f -y -qq -o strace.out -e trace=openat,openat2,read,pread64,mmap "$STALLTRAP" watch --on "$trigger" -- /bin/true >out 2>err
+    is "status of $trigger" 0 $?
+    main=$(sed -n '1s/ .*//p' strace.out)
+    is "times that it was opened to be read" "" "$(grep "$work/probed\"" strace.out | grep -v O_PATH | head -3)"
+    has "$trigger: it is read" "pread64\([0-9]+<$work/probed>" strace.out
+    is "$trigger: reads of it with privileges" "" "$(grep -E "^$main .*<$work/probed>, " strace.out | head -3)"
+done
+
 run "what a trigger names"
 while read -r name _; do
     ends "$name" "func:$work/bad/$name!main>1ms"
