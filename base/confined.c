@@ -1,11 +1,11 @@
 /* fork(2), give up everything, work; and the other side of the socket. */
 #include "base/confined.h"
 #include "base/confine.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -283,8 +283,8 @@ int st_confined_fail(struct st_error *err, const struct st_confined_end *end, co
     case ST_CONFINED_REFUSED:
         errno = end->detail;
         st_fail_errno(err, ST_ECANNOT, "cannot %s: %s could not give up its own", what, who);
-        return st_hint(err,
-                       "in a container, allow setgroups, setresuid and seccomp filters, or arm outside it");
+        return st_hint(
+            err, "in a container, give it the capabilities SETUID and SETGID, and allow seccomp filters");
     case ST_CONFINED_LATE:
         st_fail(err, ST_EFAIL, "cannot %s: %s was not done after %d ms", what, who, end->detail);
         return st_hint(err, "%s", harm);
@@ -390,6 +390,13 @@ void st_confined_close(struct st_confined *c)
     c->pid = 0;
 }
 
+void st_confined_say(struct st_confined *c, const struct st_error *why)
+{
+    if (!c->said)
+        st_log_warn("%s", why->text);
+    c->said = true;
+}
+
 static unsigned patience_of(const struct st_confined *c)
 {
     return c->patience ? c->patience : ST_CONFINED_PATIENCE;
@@ -407,8 +414,10 @@ static int open_child(struct st_confined *c, struct st_confined_end *end)
     if (c->failed >= MOST_FAILED)
         return told(end, ST_CONFINED_GIVEN_UP, c->failed);
     pid = start(&work, &bounds, &c->socket);
-    if (pid < 0)
+    if (pid < 0) {
+        c->failed++;
         return told(end, ST_CONFINED_NO_CHILD, errno);
+    }
     c->pid = pid;
     return 0;
 }

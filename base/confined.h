@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -88,7 +89,9 @@ struct st_confined {
 
     int socket;
 
-    int failed; /* children */
+    int failed; /* children that were not there, were ended by a question, or answered nonsense */
+
+    bool said; /* what st_confined_say said */
 };
 
 struct st_confined_question {
@@ -108,6 +111,9 @@ struct st_confined_question {
  * the text has its errno; or as st_confined_fail. */
 ssize_t st_confined_ask(struct st_confined *c, const struct st_confined_question *q, void *answer,
                         size_t room, struct st_error *err);
+
+/* For questions whose answer may be missing: logs the first failure of this child as a warning, no other. */
+void st_confined_say(struct st_confined *c, const struct st_error *why);
 
 /* Ends the child, where there is one. The next question starts another. */
 void st_confined_close(struct st_confined *c);

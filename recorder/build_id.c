@@ -1,7 +1,6 @@
 /* The build id of an ELF file: PT_NOTE segments, note NT_GNU_BUILD_ID (elf(5), gABI chapter 5 "Note
  * Section"). */
 #include "recorder/build_id.h"
-#include "base/log.h"
 
 #include <elf.h>
 #include <stdbool.h>
@@ -144,10 +143,9 @@ size_t rec_build_id_ask(struct st_confined *child, int fd, const void *image, si
     const struct st_confined_question q = {"read the build id of a file of the target", answer_id, fd, image,
                                            fd >= 0 ? 0 : size};
     struct st_error why = {0};
-    int failed = child->failed;
     ssize_t n = st_confined_ask(child, &q, id, REC_BUILD_ID_MAX, &why);
 
-    if (child->failed != failed)
-        st_log_warn("%s", why.text);
+    if (n < 0)
+        st_confined_say(child, &why);
     return n > 0 ? (size_t)n : 0;
 }

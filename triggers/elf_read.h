@@ -74,9 +74,11 @@ ssize_t trg_elf_probes(int fd, const void *question, size_t size, void *answer, 
  */
 bool trg_probe_are_sound(const struct trg_probe_site *sites, size_t n, uint64_t size);
 
-/* The names of a struct trg_elf_function, and so on: asks the child `c` about the file `path`, which is
- * opened for that. `what` is the sentence's: "look for 'NAME' in". `length`, where it is not NULL, gets the
- * size of the file. Returns as st_confined_ask, or ST_EFAIL where it cannot be opened, with errno. */
+/* Asks the child `c` one of the above about the file `path`, which is opened for that: a regular file, else
+ * ENODEV. `what` begins the sentence that an error gets, "look for 'NAME' in". `length`, where it is not
+ * NULL, gets the size of the file in bytes. Returns the bytes of the answer; ST_EFAIL with errno where the
+ * file cannot be opened, and no child is started then; else as st_confined_ask, which is said
+ * (st_confined_say) where `err` is NULL. */
 ssize_t trg_elf_ask(struct st_confined *c, const char *path, const char *what, st_confined_fn *fn,
                     const void *question, size_t size, void *answer, size_t room, uint64_t *length,
                     struct st_error *err);

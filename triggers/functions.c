@@ -1,7 +1,6 @@
 /* Functions of the target's files, from their ELF symbol tables, which a child without privilege reads, and
  * of the kernel, from /proc/kallsyms. */
 #include "triggers/functions.h"
-#include "base/log.h"
 #include "base/nearest.h"
 #include "triggers/elf_read.h"
 #include "triggers/privilege.h"
@@ -53,6 +52,8 @@ struct search {
     bool no_memory;
 
     struct st_confined child; /* that reads the files */
+
+    bool harmed; /* one of them was not read to its end */
 
     struct st_error unread; /* why the first file that could not be read was not; code 0: all were */
 };
@@ -122,8 +123,7 @@ static ssize_t ask(struct search *s, const char *path, st_confined_fn *fn, void 
     if (n < 0 &&
         (fn != trg_elf_needed || s->child.failed != failed)) /* a command that is no file: launch says it */
         keep_unread(s, &why);
-    if (s->child.failed != failed)
-        st_log_warn("%s", why.text);
+    s->harmed |= n < 0 && (n != ST_EFAIL || s->child.failed != failed);
     return n;
 }
 
@@ -369,7 +369,11 @@ static int find(struct search *s)
         return st_nomem(s->err, "the functions of the target");
     if (!s->f->places.n && may_be_kernel(s))
         s->f->kernel = in_kallsyms(s, s->f->name);
-    return s->f->places.n || s->f->kernel ? 0 : not_found(s);
+    if (!s->f->places.n && !s->f->kernel)
+        return not_found(s);
+    if (s->harmed)
+        st_confined_say(&s->child, &s->unread);
+    return 0;
 }
 
 int trg_find_function(const char *what, const struct trg_config *config, struct trg_function *f,

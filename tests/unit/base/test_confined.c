@@ -356,8 +356,9 @@ static void test_fails_closed(void **state)
     *worked = 0;
     refuse = true;
     assert_int_equal(ask(&c, "all", -1, to, sizeof(to), &err), ST_ECANNOT);
-    assert_has(err.text,
-               "could not give up its own: Operation not permitted\n  in a container, allow setgroups");
+    assert_has(
+        err.text,
+        "could not give up its own: Operation not permitted\n  in a container, give it the capabilities");
     assert_int_equal(run("all", LONG, &end, &n), -1);
     assert_int_equal(end.how, ST_CONFINED_REFUSED);
     assert_int_equal(end.detail, EPERM);
