@@ -129,3 +129,23 @@ size_t rec_build_id_of_memory(const void *image, size_t size, uint8_t id[REC_BUI
 {
     return search(&(struct image){.fd = -1, .memory = image, .size = size}, id);
 }
+
+static ssize_t answer_id(int fd, const void *image, size_t size, void *id, size_t room)
+{
+    if (room < REC_BUILD_ID_MAX)
+        return 0;
+    return (ssize_t)(fd >= 0 ? rec_build_id_of_fd(fd, id) : rec_build_id_of_memory(image, size, id));
+}
+
+size_t rec_build_id_ask(struct st_confined *child, int fd, const void *image, size_t size,
+                        uint8_t id[REC_BUILD_ID_MAX])
+{
+    const struct st_confined_question q = {"read the build id of a file of the target", answer_id, fd, image,
+                                           fd >= 0 ? 0 : size};
+    struct st_error why = {0};
+    ssize_t n = st_confined_ask(child, &q, id, REC_BUILD_ID_MAX, &why);
+
+    if (n < 0)
+        st_confined_say(child, &why);
+    return n > 0 ? (size_t)n : 0;
+}

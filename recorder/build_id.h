@@ -2,6 +2,8 @@
 #ifndef ST_RECORDER_BUILD_ID_H
 #define ST_RECORDER_BUILD_ID_H
 
+#include "base/confined.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,5 +16,10 @@ size_t rec_build_id_of_fd(int fd, uint8_t id[REC_BUILD_ID_MAX]);
 
 /* The same of an ELF image in memory (a vdso). */
 size_t rec_build_id_of_memory(const void *image, size_t size, uint8_t id[REC_BUILD_ID_MAX]);
+
+/* The same, read by `child` without privilege: of the file behind fd, or, where that is -1, of the `size`
+ * bytes at `image`, at most ST_CONFINED_QUESTION. Returns 0 also where the child failed, which is said. */
+size_t rec_build_id_ask(struct st_confined *child, int fd, const void *image, size_t size,
+                        uint8_t id[REC_BUILD_ID_MAX]);
 
 #endif

@@ -1,12 +1,8 @@
-/* Giving up what a child does not need. */
+/* What this process may do. */
 #ifndef ST_RECORDER_PRIVILEGES_H
 #define ST_RECORDER_PRIVILEGES_H
 
 #include <stdbool.h>
-
-/* Gives up every capability (effective, permitted, inheritable, ambient, bounding) for this process and all
- * it will exec, for ever; the user id stays. Returns 0, or -1 with errno when a capability would be left. */
-int rec_drop_privileges(void);
 
 /* Whether this process has any capability. */
 bool rec_has_capabilities(void);

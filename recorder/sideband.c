@@ -200,7 +200,7 @@ static int attach_target(struct rec_sideband *sb, struct st_error *err)
     return rc;
 }
 
-static int describe_present(struct rec_sideband *sb, struct st_error *err)
+static int describe_processes(struct rec_sideband *sb, struct st_confined *child, struct st_error *err)
 {
     const struct st_target *target = sb->config.target;
     uint64_t id = sb->groups[REC_SIDEBAND_STATE].events.at[0].id;
@@ -208,16 +208,25 @@ static int describe_present(struct rec_sideband *sb, struct st_error *err)
     int rc = rec_clock_now(sb->clock, &now, err);
 
     if (!rc && target->kind == ST_TARGET_ALL)
-        return rec_synth_all(sb->store, now, id, err);
+        return rec_synth_all(sb->store, child, now, id, err);
     if (!rc && sb->config.command)
-        rc = rec_synth_process(sb->store, sb->config.command, now, id, err);
+        rc = rec_synth_process(sb->store, child, sb->config.command, now, id, err);
     for (size_t i = 0; !rc && i < target->npids; i++)
-        rc = rec_synth_process(sb->store, target->pids[i], now, id, err);
+        rc = rec_synth_process(sb->store, child, target->pids[i], now, id, err);
     /* Processes that were forked off before their parent was described would know nothing of its mappings. */
     for (size_t i = 0; !rc && i < sb->born.n; i++)
         if (sb->born.at[i].pid == sb->born.at[i].tid)
-            rc = rec_synth_process(sb->store, sb->born.at[i].pid, now, id, err);
+            rc = rec_synth_process(sb->store, child, sb->born.at[i].pid, now, id, err);
     st_vec_free(&sb->born);
+    return rc;
+}
+
+static int describe_present(struct rec_sideband *sb, struct st_error *err)
+{
+    struct st_confined child = {0};
+    int rc = describe_processes(sb, &child, err);
+
+    st_confined_close(&child);
     return rc;
 }
 

@@ -284,6 +284,7 @@ int rec_snapshot_write(const struct rec_snapshot *in, const char *path, struct r
     if (rc)
         rec_code_files_abort(&s.code);
     rec_code_files_free(&s.code);
+    st_confined_close(&s.child);
     st_vec_free(&s.pids);
     free(list);
     return rc;

@@ -45,7 +45,7 @@ static bool is_known(const struct copier *c, const struct vdso *v)
 static int write_vdso_id(struct copier *c, const struct vdso *v, struct st_error *err)
 {
     uint8_t id[REC_BUILD_ID_MAX];
-    size_t size = rec_build_id_of_memory(v->bytes, v->head.size, id);
+    size_t size = rec_build_id_ask(&c->s->child, -1, v->bytes, v->head.size, id);
 
     return size ? pd_writer_build_id(c->s->w, -1, PERF_RECORD_MISC_USER, id, size, "[vdso]", err) : 0;
 }

@@ -2,6 +2,7 @@
 #ifndef ST_RECORDER_SNAPSHOT_IMPL_H
 #define ST_RECORDER_SNAPSHOT_IMPL_H
 
+#include "base/confined.h"
 #include "base/vec.h"
 #include "perfdata/writer.h"
 #include "recorder/code_files.h"
@@ -23,6 +24,8 @@ struct snap {
     ST_VEC(pid_t) pids; /* that the side-band tells of; some have ended */
 
     bool segments; /* snap_wants_segments */
+
+    struct st_confined child; /* that reads files and vdsos of the processes */
 
     struct rec_code_files code;
 };
@@ -57,6 +60,10 @@ int snap_write_map(struct snap *s, const struct rec_mmap2_record *map, struct st
 /* snapshot_segments.c: whether perf needs more than the code's mappings, as stacks are stored to be unwound.
  */
 bool snap_wants_segments(const struct rec_facts *facts);
+
+/* For the child without privilege. No question; answers the program headers (Elf64_Phdr) of a 64-bit ELF
+ * file, 64 at most. */
+ssize_t snap_read_headers(int fd, const void *question, size_t size, void *answer, size_t room);
 
 /* MMAP2 records (PERF_RECORD_MISC_MMAP_DATA) of the read-only segments of the file that `code` maps; nothing
  * where it cannot be read. */

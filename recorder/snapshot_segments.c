@@ -2,7 +2,7 @@
  * tables as they lay in memory, in the segments beside the code; the side-band tells of code alone. */
 #include "recorder/snapshot_impl.h"
 
-#include "base/infile.h"
+#include "triggers/elf_read.h"
 
 #include <elf.h>
 #include <string.h>
@@ -16,23 +16,28 @@ static uint64_t down(uint64_t x)
     return x & ~(uint64_t)(PAGE - 1);
 }
 
-/* The program headers of a 64-bit ELF file. Returns how many; 0: it is none. */
-static size_t read_headers(const char *path, Elf64_Phdr headers[MOST_SEGMENTS])
+ssize_t snap_read_headers(int fd, const void *question, size_t size, void *answer, size_t room)
 {
     Elf64_Ehdr head;
-    size_t n = 0;
-    int fd = st_infile_open(path, ST_INFILE_FILE);
+    size_t bytes;
 
-    if (fd < 0)
+    (void)question;
+    (void)size;
+    if (pread(fd, &head, sizeof(head), 0) != sizeof(head) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
+        head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_phentsize != sizeof(Elf64_Phdr))
         return 0;
-    if (pread(fd, &head, sizeof(head), 0) == sizeof(head) && !memcmp(head.e_ident, ELFMAG, SELFMAG) &&
-        head.e_ident[EI_CLASS] == ELFCLASS64 && head.e_phentsize == sizeof(Elf64_Phdr)) {
-        n = head.e_phnum < MOST_SEGMENTS ? head.e_phnum : MOST_SEGMENTS;
-        if (pread(fd, headers, n * sizeof(*headers), (off_t)head.e_phoff) != (ssize_t)(n * sizeof(*headers)))
-            n = 0;
-    }
-    close(fd);
-    return n;
+    bytes = (head.e_phnum < MOST_SEGMENTS ? head.e_phnum : MOST_SEGMENTS) * sizeof(Elf64_Phdr);
+    return bytes <= room && pread(fd, answer, bytes, (off_t)head.e_phoff) == (ssize_t)bytes ? (ssize_t)bytes
+                                                                                            : 0;
+}
+
+/* The program headers of a 64-bit ELF file. Returns how many; 0: it is none. */
+static size_t ask_headers(struct st_confined *child, const char *path, Elf64_Phdr headers[MOST_SEGMENTS])
+{
+    ssize_t n = trg_elf_ask(child, path, "read the segments of", snap_read_headers, NULL, 0, headers,
+                            MOST_SEGMENTS * sizeof(*headers), NULL, NULL);
+
+    return n > 0 ? (size_t)n / sizeof(*headers) : 0;
 }
 
 /* What is added to the file's addresses where it is mapped. 0, or -1: the mapping is no segment of it. */
@@ -77,7 +82,7 @@ int snap_write_segments(struct snap *s, const struct rec_mmap2_record *code, str
 
     if (!(code->prot & PROT_EXEC) || code->filename[0] != '/' || code->filename[1] == '/')
         return 0;
-    n = read_headers(code->filename, headers);
+    n = ask_headers(&s->child, code->filename, headers);
     if (bias_of(headers, n, code, &bias))
         return 0;
     for (size_t i = 0; i < n && !rc; i++)

@@ -16,6 +16,8 @@
 struct synth {
     struct rec_store *store;
 
+    struct st_confined *child;
+
     pid_t pid;
 
     uint64_t time, id;
@@ -85,7 +87,7 @@ static void set_build_id(const struct synth *s, const struct rec_map *map, struc
     int fd = rec_map_open(s->pid, map);
 
     if (fd >= 0) {
-        size = rec_build_id_of_fd(fd, id);
+        size = rec_build_id_ask(s->child, fd, NULL, 0, id);
         close(fd);
     }
     if (!size) {
@@ -156,9 +158,10 @@ static int synth_threads(const struct synth *s, struct st_error *err)
     return rc;
 }
 
-int rec_synth_process(struct rec_store *store, pid_t pid, uint64_t time, uint64_t id, struct st_error *err)
+int rec_synth_process(struct rec_store *store, struct st_confined *child, pid_t pid, uint64_t time,
+                      uint64_t id, struct st_error *err)
 {
-    struct synth s = {.store = store, .pid = pid, .time = time, .id = id};
+    struct synth s = {.store = store, .child = child, .pid = pid, .time = time, .id = id};
     pid_t parent = parent_of(pid);
     int rc;
 
@@ -174,7 +177,8 @@ int rec_synth_process(struct rec_store *store, pid_t pid, uint64_t time, uint64_
     return rc ? rc : synth_threads(&s, err);
 }
 
-int rec_synth_all(struct rec_store *store, uint64_t time, uint64_t id, struct st_error *err)
+int rec_synth_all(struct rec_store *store, struct st_confined *child, uint64_t time, uint64_t id,
+                  struct st_error *err)
 {
     DIR *proc = opendir("/proc");
     struct dirent *e;
@@ -184,7 +188,7 @@ int rec_synth_all(struct rec_store *store, uint64_t time, uint64_t id, struct st
         return st_fail_errno(err, ST_EFAIL, "cannot list /proc");
     while (!rc && (e = readdir(proc)))
         if (isdigit((unsigned char)e->d_name[0]))
-            rc = rec_synth_process(store, atoi(e->d_name), time, id, err);
+            rc = rec_synth_process(store, child, atoi(e->d_name), time, id, err);
     closedir(proc);
     return rc;
 }

@@ -3,6 +3,7 @@
 #ifndef ST_RECORDER_SYNTH_H
 #define ST_RECORDER_SYNTH_H
 
+#include "base/confined.h"
 #include "base/error.h"
 #include "recorder/record_store.h"
 
@@ -11,10 +12,13 @@
 
 /* Adds the records of process `pid` as of now to the store: FORK and COMM of each thread, MMAP2 (with build
  * ids where the files have them) of each executable mapping. `time` is a perf clock at or before the call,
- * `id` the event they claim to come from. A process that ends meanwhile is no error. ST_ENOMEM. */
-int rec_synth_process(struct rec_store *store, pid_t pid, uint64_t time, uint64_t id, struct st_error *err);
+ * `id` the event they claim to come from. The files are read by `child`, which the caller closes. A process
+ * that ends meanwhile is no error. ST_ENOMEM. */
+int rec_synth_process(struct rec_store *store, struct st_confined *child, pid_t pid, uint64_t time,
+                      uint64_t id, struct st_error *err);
 
 /* The same of every process there is. */
-int rec_synth_all(struct rec_store *store, uint64_t time, uint64_t id, struct st_error *err);
+int rec_synth_all(struct rec_store *store, struct st_confined *child, uint64_t time, uint64_t id,
+                  struct st_error *err);
 
 #endif

@@ -20,13 +20,13 @@ set(ST_NET "^golden_viewer_(elsewhere|npm|page)$")
 # What the sanitized build runs again: what reads foreign bytes, or packs and unpacks. The rest of it is in `make test-all`.
 set(ST_SANITIZED_GATE
   "^unit_(base|perfdata|tracedb|decoder)_"
-  "^unit_triggers_(documented|golang|histogram|parse|places|record)$"
+  "^unit_triggers_(documented|golang|histogram|hostile_elf|parse|places|record)$"
   "^unit_recorder_(children|code_files|intel_pt|names_child|proc|ptenc|record_store|snapshot|snapshot_name|snapshot_room)$"
   "^golden_(deep|viewer|viewer_export|viewer_reports|viewer_tiles)$"
   "^cli_query$")
 
 # Of the folder hostile, what does not measure time: files, folders and neighbours that are the same each time.
-set(ST_HOSTILE_GATE "^hostile_(blocked_memory|databases|devices|folders|memory|open_by_path|probed|reach|shrinking|swept|terminal)$")
+set(ST_HOSTILE_GATE "^hostile_(blocked_memory|databases|devices|elf|folders|memory|open_by_path|probed|reach|shrinking|swept|terminal)$")
 
 function(st_matches out name)
   set(${out} FALSE PARENT_SCOPE)

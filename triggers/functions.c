@@ -1,14 +1,14 @@
-/* Functions of the target's files, from their ELF symbol tables, and of the kernel, from /proc/kallsyms. */
+/* Functions of the target's files, from their ELF symbol tables, which a child without privilege reads, and
+ * of the kernel, from /proc/kallsyms. */
 #include "triggers/functions.h"
-#include "base/infile.h"
 #include "base/nearest.h"
+#include "triggers/elf_read.h"
 #include "triggers/privilege.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <gelf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +17,21 @@
 
 #define NAMES_MOST 400000 /* that are kept for "did you mean" */
 
+enum {
+    MOST_PLACES = 4096,  /* of a name in one file */
+    MOST_NEEDED = 65536, /* bytes of the names of libraries */
+};
+
 struct file {
     char path[PATH_MAX];
 
     dev_t device;
 
     ino_t inode;
+};
+
+struct names {
+    ST_VEC(char *) list;
 };
 
 struct search {
@@ -38,43 +47,34 @@ struct search {
 
     ST_VEC(struct file) files;
 
-    ST_VEC(char *) names; /* that were met */
+    struct names near, kernel; /* that were met and may be meant: in the files, and there */
 
     bool no_memory;
 
-    int unread; /* errno of the first file that could not be read; 0: none */
+    struct st_confined child; /* that reads the files */
 
-    char unread_file[PATH_MAX];
+    bool harmed; /* one of them was not read to its end */
+
+    struct st_error unread; /* why the first file that could not be read was not; code 0: all were */
 };
 
 /* What is not found may be in there. */
-static void keep_unread(struct search *s, const char *path)
+static void keep_unread(struct search *s, const struct st_error *why)
 {
-    if (s->unread)
-        return;
-    s->unread = errno;
-    snprintf(s->unread_file, sizeof(s->unread_file), "%s", path);
+    if (!s->unread.code)
+        s->unread = *why;
+}
+
+/* The same of a file of /proc, by errno. */
+static void keep_unread_proc(struct search *s, const char *path)
+{
+    struct st_error why = {0};
+
+    st_fail_errno(&why, ST_EFAIL, "cannot look for '%s' in '%s'", s->f ? s->f->name : s->module, path);
+    keep_unread(s, &why);
 }
 
 /* ---- symbols of a file ---- */
-
-static bool offset_of(Elf *elf, uint64_t address, uint64_t *offset)
-{
-    size_t n = 0;
-
-    elf_getphdrnum(elf, &n);
-    for (size_t i = 0; i < n; i++) {
-        GElf_Phdr p;
-
-        if (!gelf_getphdr(elf, (int)i, &p) || p.p_type != PT_LOAD || !(p.p_flags & PF_X))
-            continue;
-        if (address >= p.p_vaddr && address - p.p_vaddr < p.p_filesz) {
-            *offset = address - p.p_vaddr + p.p_offset;
-            return true;
-        }
-    }
-    return false;
-}
 
 static void add_place(struct search *s, const char *path, uint64_t offset, bool go)
 {
@@ -87,85 +87,68 @@ static void add_place(struct search *s, const char *path, uint64_t offset, bool 
     s->no_memory |= st_vec_push(&s->f->places, place) != 0;
 }
 
-static void keep_name(struct search *s, const char *name)
+static void keep_name(struct names *names, const char *name)
 {
-    char *copy = s->names.n < NAMES_MOST ? strdup(name) : NULL;
+    char *copy = names->list.n < NAMES_MOST ? strdup(name) : NULL;
 
-    if (copy && st_vec_push(&s->names, copy))
+    if (copy && st_vec_push(&names->list, copy))
         free(copy);
 }
 
-/* "name@@VERSION" and "name@VERSION" are `name`. */
-static bool is_name(const char *symbol, const char *name)
+static void free_names(struct names *names)
 {
-    size_t len = strlen(name);
-
-    return !strncmp(symbol, name, len) && (!symbol[len] || symbol[len] == '@');
+    for (size_t i = 0; i < names->list.n; i++)
+        free(names->list.at[i]);
+    st_vec_free(&names->list);
 }
 
-/* What Go's linker puts around the code of Go; C that is linked to it lies outside. */
-static bool is_go_code(Elf *elf, Elf_Data *data, size_t n, size_t strings, uint64_t address)
+static const char *nearest(const char *name, const struct names *names)
 {
-    uint64_t from = 0, to = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        const char *name;
-        GElf_Sym sym;
-
-        if (!gelf_getsym(data, (int)i, &sym) || sym.st_shndx == SHN_UNDEF)
-            continue;
-        name = elf_strptr(elf, strings, sym.st_name);
-        if (name && !strcmp(name, "runtime.text"))
-            from = sym.st_value;
-        else if (name && !strcmp(name, "runtime.etext"))
-            to = sym.st_value;
-    }
-    return address >= from && address < to;
+    return st_nearest(name, strlen(name), (const char *const *)names->list.at, names->list.n);
 }
 
-static void search_table(struct search *s, Elf *elf, Elf_Scn *section, const GElf_Shdr *head,
-                         const char *path)
+/* Asks the child about a file; as trg_elf_ask. Why there is no answer is kept. */
+static ssize_t ask(struct search *s, const char *path, st_confined_fn *fn, void *answer, size_t room,
+                   uint64_t *length)
 {
-    Elf_Data *data = elf_getdata(section, NULL);
-    size_t n = data && head->sh_entsize ? data->d_size / head->sh_entsize : 0;
+    const char *name = s->f ? s->f->name : s->module;
+    struct st_error why = {0};
+    char what[TRG_FUNCTION + PATH_MAX + 32];
+    int failed = s->child.failed;
+    ssize_t n;
 
-    for (size_t i = 0; i < n; i++) {
-        const char *name;
-        uint64_t offset;
-        GElf_Sym sym;
-
-        if (!gelf_getsym(data, (int)i, &sym) || GELF_ST_TYPE(sym.st_info) != STT_FUNC ||
-            sym.st_shndx == SHN_UNDEF || !sym.st_value)
-            continue;
-        name = elf_strptr(elf, head->sh_link, sym.st_name);
-        if (!name || !*name)
-            continue;
-        if (!is_name(name, s->f->name))
-            keep_name(s, name);
-        else if (offset_of(elf, sym.st_value, &offset))
-            add_place(s, path, offset, is_go_code(elf, data, n, head->sh_link, sym.st_value));
-    }
+    s->child.patience = TRG_ELF_PATIENCE;
+    snprintf(what, sizeof(what), "look for '%s' in", name);
+    n = trg_elf_ask(&s->child, path, what, fn, name, strlen(name) + 1, answer, room, length, &why);
+    if (n < 0 &&
+        (fn != trg_elf_needed || s->child.failed != failed)) /* a command that is no file: launch says it */
+        keep_unread(s, &why);
+    s->harmed |= n < 0 && (n != ST_EFAIL || s->child.failed != failed);
+    return n;
 }
 
-/* The file is read, not mapped: of one that becomes shorter meanwhile there would be a SIGBUS. */
+/* The child may have been taken over by what it read. */
 static void search_file(struct search *s, const char *path)
 {
-    int fd = st_infile_open(path, ST_INFILE_FILE);
-    Elf *elf = fd >= 0 && elf_version(EV_CURRENT) != EV_NONE ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
-    Elf_Scn *section = NULL;
+    struct trg_elf_function *found = malloc(MOST_PLACES * sizeof(*found));
+    uint64_t length = 0;
+    ssize_t n = found ? ask(s, path, trg_elf_functions, found, MOST_PLACES * sizeof(*found), &length) : 0;
 
-    while (elf && (section = elf_nextscn(elf, section))) {
-        GElf_Shdr head;
+    s->no_memory |= !found;
+    for (ssize_t i = 0; i < n / (ssize_t)sizeof(*found); i++)
+        if (found[i].offset < length)
+            add_place(s, path, found[i].offset, found[i].go != 0);
+    free(found);
+}
 
-        if (gelf_getshdr(section, &head) && (head.sh_type == SHT_SYMTAB || head.sh_type == SHT_DYNSYM))
-            search_table(s, elf, section, &head, path);
-    }
-    if (fd < 0)
-        keep_unread(s, path);
-    s->no_memory |= fd >= 0 && !elf;
-    elf_end(elf);
-    if (fd >= 0)
-        close(fd);
+/* For "did you mean". */
+static void search_near(struct search *s, const char *path)
+{
+    char near[TRG_ELF_NAME];
+    ssize_t n = ask(s, path, trg_elf_nearest, near, sizeof(near), NULL);
+
+    if (n > 0 && !near[n - 1])
+        keep_name(&s->near, near);
 }
 
 /* ---- which files ---- */
@@ -221,7 +204,7 @@ static void add_mapped(struct search *s, pid_t pid)
     snprintf(path, sizeof(path), "/proc/%d/maps", pid);
     f = fopen(path, "re");
     if (!f)
-        keep_unread(s, path);
+        keep_unread_proc(s, path);
     while (f && fgets(line, sizeof(line), f)) {
         char *name = strchr(line, '/');
         char flags[8] = "";
@@ -258,28 +241,14 @@ static void add_library(struct search *s, const char *name, size_t len)
 /* A program that does not run yet: its file and the libraries that it names. */
 static void add_needed(struct search *s, const char *path)
 {
-    int fd = st_infile_open(path, ST_INFILE_FILE);
-    Elf *elf = fd >= 0 && elf_version(EV_CURRENT) != EV_NONE ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
-    Elf_Scn *section = NULL;
-    GElf_Shdr head;
-    GElf_Dyn dyn;
+    char *names = malloc(MOST_NEEDED);
+    ssize_t n = names ? ask(s, path, trg_elf_needed, names, MOST_NEEDED, NULL) : 0;
 
-    while (elf && (section = elf_nextscn(elf, section))) {
-        Elf_Data *data;
-
-        if (!gelf_getshdr(section, &head) || head.sh_type != SHT_DYNAMIC)
-            continue;
-        data = elf_getdata(section, NULL);
-        for (int i = 0; data && gelf_getdyn(data, i, &dyn) && dyn.d_tag != DT_NULL; i++) {
-            const char *name = dyn.d_tag == DT_NEEDED ? elf_strptr(elf, head.sh_link, dyn.d_un.d_val) : NULL;
-
-            if (name && is_module(s, name))
-                add_library(s, name, strlen(name));
-        }
-    }
-    elf_end(elf);
-    if (fd >= 0)
-        close(fd);
+    s->no_memory |= !names;
+    for (ssize_t at = 0; at < n && !names[n - 1]; at += (ssize_t)strlen(names + at) + 1)
+        if (!strchr(names + at, '/') && is_module(s, names + at))
+            add_library(s, names + at, strlen(names + at));
+    free(names);
 }
 
 static void add_command(struct search *s, const char *command)
@@ -334,13 +303,13 @@ static bool in_kallsyms(struct search *s, const char *name)
     bool found = false;
 
     if (!f)
-        keep_unread(s, "/proc/kallsyms");
+        keep_unread_proc(s, "/proc/kallsyms");
     while (f && !found && fgets(line, sizeof(line), f)) {
         if (sscanf(line, "%*s %c %255s", &type, symbol) != 2 || !strchr("tTwW", type))
             continue;
         found = !strcmp(symbol, name);
         if (!found)
-            keep_name(s, symbol);
+            keep_name(&s->kernel, symbol);
     }
     if (f)
         fclose(f);
@@ -355,19 +324,24 @@ static bool may_be_kernel(const struct search *s)
 
 /* ---- the whole ---- */
 
-static int not_read(const struct search *s, const char *wanted)
+static int not_read(const struct search *s)
 {
-    errno = s->unread;
-    return st_fail_errno(s->err, ST_EFAIL, "--on: cannot look for '%s' in '%s'", wanted, s->unread_file);
+    if (s->err)
+        *s->err = s->unread;
+    return st_prefix(s->err, "--on: ");
 }
 
 static int not_found(struct search *s)
 {
-    const char *name = s->f->name;
-    const char *near = st_nearest(name, strlen(name), (const char *const *)s->names.at, s->names.n);
+    const char *name = s->f->name, *near;
 
-    if (s->unread)
-        return not_read(s, name);
+    if (s->unread.code)
+        return not_read(s);
+    for (size_t i = 0; i < s->files.n; i++)
+        search_near(s, s->files.at[i].path);
+    if ((near = nearest(name, &s->kernel)))
+        keep_name(&s->near, near);
+    near = nearest(name, &s->near);
     if (s->module && !s->files.n && !may_be_kernel(s))
         return st_fail(s->err, ST_EUSAGE, "--on: no file '%.*s' is mapped by the target", (int)s->module_len,
                        s->module);
@@ -395,7 +369,11 @@ static int find(struct search *s)
         return st_nomem(s->err, "the functions of the target");
     if (!s->f->places.n && may_be_kernel(s))
         s->f->kernel = in_kallsyms(s, s->f->name);
-    return s->f->places.n || s->f->kernel ? 0 : not_found(s);
+    if (!s->f->places.n && !s->f->kernel)
+        return not_found(s);
+    if (s->harmed)
+        st_confined_say(&s->child, &s->unread);
+    return 0;
 }
 
 int trg_find_function(const char *what, const struct trg_config *config, struct trg_function *f,
@@ -412,10 +390,10 @@ int trg_find_function(const char *what, const struct trg_config *config, struct 
     }
     snprintf(f->name, sizeof(f->name), "%s", mark ? mark + 1 : what);
     rc = find(&s);
-    for (size_t i = 0; i < s.names.n; i++)
-        free(s.names.at[i]);
-    st_vec_free(&s.names);
+    free_names(&s.near);
+    free_names(&s.kernel);
     st_vec_free(&s.files);
+    st_confined_close(&s.child);
     if (rc)
         trg_function_free(f);
     return rc;
@@ -430,13 +408,14 @@ int trg_find_file(const char *module, const struct trg_config *config, char path
     add_files(&s);
     if (s.no_memory)
         rc = st_nomem(err, "the target's files");
-    else if (!s.files.n && s.unread)
-        rc = not_read(&s, module);
+    else if (!s.files.n && s.unread.code)
+        rc = not_read(&s);
     else if (!s.files.n)
         rc = st_fail(err, ST_EUSAGE, "--on: no file '%s' is mapped by the target", module);
     else
         snprintf(path, PATH_MAX, "%s", s.files.at[0].path);
     st_vec_free(&s.files);
+    st_confined_close(&s.child);
     return rc;
 }
 

@@ -2,6 +2,7 @@
 #ifndef ST_TRIGGERS_WAITS_H
 #define ST_TRIGGERS_WAITS_H
 
+#include "base/confined.h"
 #include "base/target.h"
 #include "triggers/kind.h"
 
@@ -10,8 +11,8 @@
 bool trg_has_steady_stacks(const struct st_target *target);
 
 /* "epoll_wait+0x56 (libc.so.6)"; what is not known of an address of the process is left out: "+0x1056
- * (libc.so.6)", "0x7f3a10204056". Made safe for a terminal. */
-void trg_name_place(uint32_t pid, uint64_t ip, char *text, size_t size);
+ * (libc.so.6)", "0x7f3a10204056". Made safe for a terminal. The file is read by `child`. */
+void trg_name_place(struct st_confined *child, uint32_t pid, uint64_t ip, char *text, size_t size);
 
 /* Each place of one trigger, in the order of trg_each_waited(), with what `like` has of them all. */
 int trg_each_wait_of(const struct trg_kind *kind, struct trg_state *state, const struct trg_waited *like,

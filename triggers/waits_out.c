@@ -1,16 +1,13 @@
 /* Where threads wait for work, as text. */
-#include "base/infile.h"
 #include "base/safetext.h"
 #include "base/units.h"
+#include "triggers/elf_read.h"
 #include "triggers/golang.h"
 #include "triggers/mappings.h"
 #include "triggers/waits.h"
 
-#include <errno.h>
-#include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     SAFE = 4 * 256 + 1,
@@ -79,75 +76,28 @@ bool trg_has_steady_stacks(const struct st_target *target)
 
 /* ---- names ---- */
 
-/* The address in the file that is loaded from `offset` on; 0: none. */
-static uint64_t address_of(Elf *elf, uint64_t offset)
+/* "": not known. The child may have been taken over by what it read. */
+static void find_function(struct st_confined *child, const char *path, uint64_t offset,
+                          char function[TRG_ELF_NAME])
 {
-    GElf_Phdr p;
-    size_t n = 0;
+    ssize_t n = trg_elf_ask(child, path, "name a place in", trg_elf_name, &offset, sizeof(offset), function,
+                            TRG_ELF_NAME, NULL, NULL);
 
-    elf_getphdrnum(elf, &n);
-    for (size_t i = 0; i < n; i++)
-        if (gelf_getphdr(elf, (int)i, &p) && p.p_type == PT_LOAD && offset >= p.p_offset &&
-            offset - p.p_offset < p.p_filesz)
-            return offset - p.p_offset + p.p_vaddr;
-    return 0;
+    function[n > 0 ? n - 1 : 0] = '\0';
 }
 
-static bool search_table(Elf *elf, Elf_Scn *section, uint64_t address, char *name, size_t size)
+void trg_name_place(struct st_confined *child, uint32_t pid, uint64_t ip, char *text, size_t size)
 {
-    Elf_Data *data = elf_getdata(section, NULL);
-    GElf_Shdr head;
-    GElf_Sym sym;
-
-    if (!data || !gelf_getshdr(section, &head) || !head.sh_entsize)
-        return false;
-    for (size_t i = 0; i < data->d_size / head.sh_entsize; i++) {
-        const char *is;
-
-        if (!gelf_getsym(data, (int)i, &sym) || GELF_ST_TYPE(sym.st_info) != STT_FUNC ||
-            address < sym.st_value || address - sym.st_value >= sym.st_size ||
-            !(is = elf_strptr(elf, head.sh_link, sym.st_name)) || !*is)
-            continue;
-        snprintf(name, size, "%.*s+0x%llx", (int)strcspn(is, "@"), is,
-                 (unsigned long long)(address - sym.st_value));
-        return true;
-    }
-    return false;
-}
-
-/* The function, and how far into it. "": not known. The file is read, not mapped: it may shrink meanwhile. */
-static void find_function(int fd, uint64_t offset, char *name, size_t size)
-{
-    Elf *elf = elf_version(EV_CURRENT) != EV_NONE ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
-    uint64_t address = elf ? address_of(elf, offset) : 0;
-    Elf_Scn *section = NULL;
-    GElf_Shdr head;
-    bool found = false;
-
-    *name = '\0';
-    while (address && !found && (section = elf_nextscn(elf, section)))
-        if (gelf_getshdr(section, &head) && (head.sh_type == SHT_SYMTAB || head.sh_type == SHT_DYNSYM))
-            found = search_table(elf, section, address, name, size);
-    elf_end(elf);
-}
-
-void trg_name_place(uint32_t pid, uint64_t ip, char *text, size_t size)
-{
-    char path[128], function[256] = "", raw[1024];
+    char path[128], function[TRG_ELF_NAME], raw[1024];
     const char *base;
     struct trg_mapping m;
-    int fd = -1;
 
     snprintf(text, size, "0x%llx", (unsigned long long)ip);
     if (!trg_find_mapping((pid_t)pid, holds, &ip, &m) || m.name[0] != '/')
         return;
     snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", pid, (unsigned long long)m.start,
              (unsigned long long)m.end);
-    fd = st_infile_open(path, ST_INFILE_FILE);
-    if (fd >= 0)
-        find_function(fd, ip - m.start + m.offset, function, sizeof(function));
-    if (fd >= 0)
-        close(fd);
+    find_function(child, path, ip - m.start + m.offset, function);
     if (!*function)
         snprintf(function, sizeof(function), "+0x%llx", (unsigned long long)(ip - m.start + m.offset));
     base = strrchr(m.name, '/') + 1;
@@ -165,6 +115,8 @@ struct places {
     uint32_t pid;
 
     size_t n; /* of the present process, or trigger */
+
+    struct st_confined *child;
 };
 
 static void print_head(const struct trg_waited *w, FILE *to)
@@ -186,12 +138,12 @@ static int print_place(void *ctx, const struct trg_waited *w, struct st_error *e
     if (!w->shown)
         return 0;
     if (p->trigger != w->trigger || p->pid != w->pid) {
-        *p = (struct places){.to = p->to, .trigger = w->trigger, .pid = w->pid};
+        *p = (struct places){.to = p->to, .trigger = w->trigger, .pid = w->pid, .child = p->child};
         print_head(w, p->to);
     }
     if (++p->n > MOST_PLACES)
         return 0;
-    trg_name_place(w->pid, w->ip, place, sizeof(place));
+    trg_name_place(p->child, w->pid, w->ip, place, sizeof(place));
     if (w->depth)
         snprintf(depth, sizeof(depth), ", stack ..%03x", w->depth);
     fprintf(p->to, "  %10s %5.1f %% %9s %9s  %-15s %s%s\n", st_format_count(w->count, count, sizeof(count)),
@@ -203,9 +155,12 @@ static int print_place(void *ctx, const struct trg_waited *w, struct st_error *e
 
 int trg_print_places(struct trg_set *set, FILE *to, struct st_error *err)
 {
-    struct places p = {.to = to};
+    struct st_confined child = {.patience = TRG_ELF_PATIENCE};
+    struct places p = {.to = to, .child = &child};
+    int rc = trg_each_waited(set, print_place, &p, err);
 
-    return trg_each_waited(set, print_place, &p, err);
+    st_confined_close(&child);
+    return rc;
 }
 
 /* What would have counted it. */
@@ -226,10 +181,10 @@ static int print_left_out(void *ctx, const struct trg_waited *w, struct st_error
     if (w->longest_ns < w->threshold_ns || w->count == w->unusual)
         return 0;
     if (p->trigger != w->trigger)
-        *p = (struct places){.to = p->to, .trigger = w->trigger};
+        *p = (struct places){.to = p->to, .trigger = w->trigger, .child = p->child};
     if (++p->n > MOST_LEFT_OUT)
         return 0;
-    trg_name_place(w->pid, w->ip, place, sizeof(place));
+    trg_name_place(p->child, w->pid, w->ip, place, sizeof(place));
     st_safe_text(trigger, sizeof(trigger), w->trigger);
     st_safe_text(comm, sizeof(comm), w->comm);
     fprintf(p->to, "  %s: %s %s, idle: thread %u \"%s\" at %s%s\n", trigger, w->syscall,
@@ -240,7 +195,10 @@ static int print_left_out(void *ctx, const struct trg_waited *w, struct st_error
 
 int trg_print_left_out(struct trg_set *set, FILE *to, struct st_error *err)
 {
-    struct places p = {.to = to};
+    struct st_confined child = {.patience = TRG_ELF_PATIENCE};
+    struct places p = {.to = to, .child = &child};
+    int rc = trg_each_waited(set, print_left_out, &p, err);
 
-    return trg_each_waited(set, print_left_out, &p, err);
+    st_confined_close(&child);
+    return rc;
 }

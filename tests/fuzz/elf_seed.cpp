@@ -1,5 +1,7 @@
 // A library, and a program, with all that the decoder reads of a code file: symbols, mangled names, a PLT,
-// unwind tables.
+// unwind tables, a probe.
+#include "../workloads/probe_note.h"
+
 #include <cstdio>
 #include <stdexcept>
 
@@ -30,6 +32,7 @@ template struct box<const char *>;
 
 static void resolved()
 {
+    probe(1);
     std::puts("resolved");
 }
 

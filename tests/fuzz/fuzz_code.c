@@ -1,49 +1,63 @@
-/* libFuzzer: any bytes as a code file of the target, as the recorder reads it: the build id, and where a
- * function is. */
+/* libFuzzer: any bytes as a code file of the target, as the child without privilege reads it for the
+ * recorder: the build id, the segments, where functions and probes are, and how places are named. */
 #include "fuzz.h"
 
 #include "recorder/build_id.h"
-#include "triggers/functions.h"
-#include "triggers/waits.h"
+#include "recorder/snapshot_impl.h"
+#include "triggers/elf_read.h"
 
-#include <stdio.h>
-#include <sys/mman.h>
+#include <string.h>
 
-/* As the places are named in which a process waits, that has mapped the file. */
-static void name_places(int fd, size_t size)
+enum { ROOM = 65536 };
+
+static union {
+    char bytes[ROOM];
+
+    struct trg_elf_function functions[ROOM / sizeof(struct trg_elf_function)];
+
+    struct trg_probe_site sites[ROOM / sizeof(struct trg_probe_site)];
+} answer;
+
+/* Answers with little room, too. */
+static size_t ask(int fd, st_confined_fn *fn, const void *question, size_t size)
 {
-    char text[256];
-    char *mapped = size ? mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    ssize_t n = fn(fd, question, size, &answer, 24);
 
-    if (mapped == MAP_FAILED)
-        return;
-    for (size_t at = 0; at < size; at += size / 8 + 1) {
-        trg_name_place((uint32_t)getpid(), (uint64_t)(mapped + at), text, sizeof(text));
-        fuzz_must(strlen(text) < sizeof(text));
+    fuzz_must(n <= 24);
+    n = fn(fd, question, size, &answer, sizeof(answer));
+    fuzz_must(n <= (ssize_t)sizeof(answer));
+    return n > 0 ? (size_t)n : 0;
+}
+
+static void find_texts(int fd, uint64_t size)
+{
+    size_t n = ask(fd, trg_elf_nearest, "outer", 6);
+
+    fuzz_must(!n || !answer.bytes[n - 1]);
+    n = ask(fd, trg_elf_needed, NULL, 0);
+    fuzz_must(!n || !answer.bytes[n - 1]);
+    for (uint64_t at = 0; at < size; at += size / 8 + 1) {
+        n = ask(fd, trg_elf_name, &at, sizeof(at));
+        fuzz_must(!n || strlen(answer.bytes) == n - 1);
     }
-    munmap(mapped, size);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const struct st_target target = {.kind = ST_TARGET_NONE};
-    const struct trg_config config = {.target = &target};
+    static const char probe[] = "st_test\0beat";
     uint8_t of_fd[REC_BUILD_ID_MAX] = {0}, of_memory[REC_BUILD_ID_MAX] = {0};
-    struct trg_function f = {0};
-    struct st_error err = {0};
-    char what[64];
     int fd = fuzz_file(data, size);
     size_t n = rec_build_id_of_fd(fd, of_fd);
 
     fuzz_must(n <= REC_BUILD_ID_MAX && rec_build_id_of_memory(data, size, of_memory) <= REC_BUILD_ID_MAX);
-    snprintf(what, sizeof(what), "/proc/self/fd/%d!outer", fd);
-    if (!trg_find_function(what, &config, &f, &err)) {
-        fuzz_must(!f.kernel && f.places.n);
-        trg_function_free(&f);
-    } else {
-        fuzz_must(err.text[0]);
-    }
-    name_places(fd, size);
+    fuzz_must(ask(fd, trg_elf_functions, "outer", 6) % sizeof(answer.functions[0]) == 0);
+    ask(fd, trg_elf_golang, NULL, 0);
+    ask(fd, snap_read_headers, NULL, 0);
+    n = ask(fd, trg_elf_probes, probe, sizeof(probe)) / sizeof(answer.sites[0]);
+    trg_probe_are_sound(answer.sites, n, size);
+    for (size_t i = 0; i < n; i++)
+        fuzz_must(answer.sites[i].n <= TRG_PROBE_ARGUMENTS);
+    find_texts(fd, size);
     close(fd);
     return 0;
 }

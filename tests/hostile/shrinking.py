@@ -1,5 +1,6 @@
 """Files that become shorter while they are read: a recording, a code file of a trigger, a database. Nobody dies of a signal, and what is said
 names the file."""
+import mmap
 import os
 import sqlite3
 import struct
@@ -51,12 +52,22 @@ check(status == 1 and 'x.data: a file became shorter while it was read' in err, 
 check('Bus error' not in err and not os.path.exists('x.db') and not [f for f in os.listdir('.') if f.startswith('.x')],
       'a recording: no database, and nothing half-written', f'({err} {os.listdir(".")})')
 
-# In the process of the recorder: the file is cut when its table of symbols has been found. In that of a reader: after so many reads.
+# In the child that reads for the recorder, which may cut nothing itself: it waits for us when a table of symbols has been found. In the
+# process of a reader: after so many reads.
 with open('cut.c', 'w') as f:
     f.write('''#include <dlfcn.h>
 #include <gelf.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
+static volatile char *turn; /* that the table is there; that the file is cut */
+__attribute__((constructor)) static void share(void)
+{
+    int fd = getenv("TURN") ? open(getenv("TURN"), O_RDWR) : -1;
+    turn = fd < 0 ? NULL : mmap(NULL, 2, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+}
 static void cut(const char *when)
 {
     static int n;
@@ -66,8 +77,9 @@ static void cut(const char *when)
 GElf_Shdr *gelf_getshdr(Elf_Scn *section, GElf_Shdr *to)
 {
     GElf_Shdr *head = ((__typeof__(&gelf_getshdr))dlsym(RTLD_NEXT, "gelf_getshdr"))(section, to);
-    if (head && (head->sh_type == SHT_SYMTAB || head->sh_type == SHT_DYNSYM))
-        cut("AT_TABLE");
+    if (turn && head && (head->sh_type == SHT_SYMTAB || head->sh_type == SHT_DYNSYM))
+        for (turn[0] = 1; !turn[1];)
+            ;
     return head;
 }
 ssize_t pread64(int fd, void *to, size_t n, off64_t at)
@@ -93,10 +105,21 @@ def cut(argv, path, **when):
 
 subprocess.run(['cc', '-shared', '-fPIC', '-o', 'many.so', 'many.c'], check=True)
 sleeper = start(['sleep', '1000'])
-status, err = cut([STALLTRAP, 'arm', '--source', 'step', '-q', '-p', str(sleeper.pid), '--on', f'func:{work}/many.so!no_such>1ms', '--timeout', '1s'],
-                  work + '/many.so', AT_TABLE='1')
-check(status in (1, 2, 3), 'a code file of a trigger: arm says that nothing is there', f'({status}: {err})')
-check(os.path.getsize('many.so') == 4096 or status == 3, 'it was cut while arm read it')
+with open('turn', 'wb') as f:
+    f.write(bytes(2))
+with open('turn', 'r+b') as f:
+    turn = mmap.mmap(f.fileno(), 2)
+arm = start([STALLTRAP, 'arm', '--source', 'step', '-q', '-p', str(sleeper.pid), '--on', f'func:{work}/many.so!no_such>1ms', '--timeout', '1s'],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            env=dict(os.environ, LD_PRELOAD=work + '/cut.so', TURN=work + '/turn'))
+while arm.poll() is None and not turn[0]:
+    pass
+os.truncate('many.so', 4096)
+turn[1] = 1
+err = arm.communicate(timeout=PATIENCE)[1]
+check(arm.returncode in (1, 2, 3), 'a code file of a trigger: arm says that nothing is there', f'({arm.returncode}: {err})')
+check('ended by signal' not in err, 'nobody died of it', f'({err})')
+check(turn[0] or arm.returncode == 3, 'it was cut while it was read')
 
 made = False
 for n in 4, 8, 16, 32:

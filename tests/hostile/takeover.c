@@ -1,6 +1,8 @@
-/* Stands for code that somebody else runs in the process that decodes: the program is `decode`, but for
- * decode_run(). With STALLTRAP_ATTACK=NAME it tries one thing that this process must not be able to do and
- * prints how that went; without, it lists what there is. */
+/* Stands for code that somebody else runs in the process that decodes, or in the child that reads the files
+ * of a target (`confined`): the program is `decode`, but for decode_run(). With STALLTRAP_ATTACK=NAME it
+ * tries one thing that this process must not be able to do and prints how that went; without, it lists what
+ * there is. */
+#include "base/confined.h"
 #include "base/infile.h"
 #include "decoder/commands.h"
 #include "decoder/decode_job.h"
@@ -492,9 +494,44 @@ int __wrap_decode_run(const struct decode_options *options, struct st_error *err
     return 0;
 }
 
+/* The question is the attack's name, the answer how that went. */
+static ssize_t attack_confined(int fd, const void *question, size_t size, void *answer, size_t room)
+{
+    int n = 0;
+
+    (void)fd;
+    (void)size;
+    for (size_t i = 0; i < sizeof(attacks) / sizeof(attacks[0]); i++)
+        if (!strcmp(question, attacks[i].name)) {
+            long result = attacks[i].try();
+
+            n = result < 0 ? snprintf(answer, room, "%s", strerror(errno))
+                           : snprintf(answer, room, "REACHED (%ld)", result);
+        }
+    return n;
+}
+
+static int confined(const char *name)
+{
+    const struct st_confined_question q = {"do harm", attack_confined, -1, name, strlen(name) + 1};
+    struct st_confined child = {0};
+    struct st_error err = {0};
+    char answer[256];
+    ssize_t n = st_confined_ask(&child, &q, answer, sizeof(answer), &err);
+
+    st_confined_close(&child);
+    if (n < 0)
+        printf("%.*s\n", (int)strcspn(err.text, "\n"), err.text);
+    else
+        printf("%.*s\n", (int)n, answer);
+    return n < 0;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2)
         return 2;
+    if (!strcmp(argv[1], "confined"))
+        return argc == 3 ? confined(argv[2]) : 2;
     return (strcmp(argv[1], "decode-worker") ? st_cmd_decode : st_cmd_decode_worker)(argc - 1, argv + 1);
 }

@@ -71,6 +71,21 @@ if [ "$(id -u)" = 0 ]; then
     hostile=$BUILD/tests/hostile/taken_over
 fi
 
+# Without those that need something of the worker, or start processes, which "child-reads-etc-shadow" does too.
+run "in the child that reads files of a target"
+grep -vE '^(disk-by|memory-(under|of)|many-children|child-that)' attacks >few
+[ "$(wc -l <few)" -gt 35 ] || fail "a list of $(wc -l <few) attacks"
+while read -r name; do
+    timeout 60 "$hostile" confined "$name" >reached 2>why
+    got=$(sed -n 's/.*was ended by signal \(.*\)/ended by signal \1/p; t; p' reached)
+    printf '    %-30s %s\n' "$name" "$got"
+    case $got in
+    "ended by signal 31 (Bad system call)" | "Cannot allocate memory" | "Bad file descriptor") ;;
+    *) fail "$name: '$got'" ;;
+    esac
+done <few
+[ ! -e /tmp/stalltrap-was-here ] || fail "something was made in /tmp"
+
 run "what the kernel says of that process"
 STALLTRAP_ATTACK=wait "$hostile" decode input --stats >reached 2>why &
 decode=$!

@@ -265,6 +265,7 @@ static void *named_thread(void *arg)
 
 static void a_process_as_records(void **state)
 {
+    struct st_confined child = {.patience = 200000};
     struct present p = {0};
     struct rec_store *store;
     struct rec_stored *list;
@@ -279,7 +280,8 @@ static void a_process_as_records(void **state)
     assert_int_equal(pthread_create(&thread, NULL, named_thread, &stop[0]), 0);
     assert_int_equal(read(ends[0], &byte, 1), 1);
     assert_int_equal(rec_store_open(NULL, &store, NULL), 0);
-    assert_int_equal(rec_synth_process(store, getpid(), 4242, 11, NULL), 0);
+    assert_int_equal(rec_synth_process(store, &child, getpid(), 4242, 11, NULL), 0);
+    st_confined_close(&child);
     list_store(store, &list, &n);
     for (size_t i = 0; i < n; i++)
         assert_int_equal(take(&p, list[i].record), 0);
@@ -295,13 +297,14 @@ static void a_process_as_records(void **state)
 
 static void a_process_that_is_gone_is_no_error(void **state)
 {
+    struct st_confined child = {0};
     struct rec_store *store;
     struct rec_stored *list;
     size_t n;
 
     (void)state;
     assert_int_equal(rec_store_open(NULL, &store, NULL), 0);
-    assert_int_equal(rec_synth_process(store, 999999999, 1, 1, NULL), 0);
+    assert_int_equal(rec_synth_process(store, &child, 999999999, 1, 1, NULL), 0);
     list_store(store, &list, &n);
     assert_int_equal(n, 0);
     free(list);

@@ -494,13 +494,15 @@ static void test_regular_expressions_leave_stacks_steady(void **state)
 
 static void test_names_of_places(void **state)
 {
+    struct st_confined child = {0};
     char text[256];
 
     (void)state;
-    trg_name_place((uint32_t)getpid(), (uint64_t)&trg_has_steady_stacks + 1, text, sizeof(text));
+    trg_name_place(&child, (uint32_t)getpid(), (uint64_t)&trg_has_steady_stacks + 1, text, sizeof(text));
     assert_non_null(strstr(text, "trg_has_steady_stacks+0x1 ("));
-    trg_name_place((uint32_t)getpid(), 16, text, sizeof(text));
+    trg_name_place(&child, (uint32_t)getpid(), 16, text, sizeof(text));
     assert_string_equal(text, "0x10");
+    st_confined_close(&child);
 }
 
 int main(void)
