@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 
+import tree
 from hostile import *
 
 need_root()
@@ -52,10 +53,25 @@ def timed(what, more):
     check(min(over) < 1, f'SIGTERM ends it within a second while {what}', over)
 
 
+def late():
+    """A decoding that does not get to its end in time is killed, and its file removed."""
+    arm = recording('--on', 'offcpu>2ms,idle=yes')
+    for _ in range(1000):
+        decoding = until(lambda: tree.supervisor(arm.pid))
+        if tree.freeze(decoding) and tree.supervisor(arm.pid) == decoding and glob.glob('.x.*.db.*'):
+            break
+        tree.thaw(decoding)
+    else:
+        raise SystemExit(f'FAILED: no decoding was stopped: {arm.text()}')
+    status = arm.end(signal.SIGTERM)
+    check(status == 0 and not glob.glob('.x*'), 'a decoding that cannot end is killed, and leaves no file', (status, glob.glob('.x*'), arm.text()))
+
+
 for what, more in ('decoding is under way', []), ('an action is under way that does not end', ['--then', 'trap "" TERM; sleep 1000']):
     if WHOLE:
         timed(what, more)
     else:
         backlog(*more)
         check(True, f'SIGTERM ends it while {what}')
+late()
 finish()
