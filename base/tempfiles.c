@@ -42,7 +42,7 @@ static void on_end(int sig)
 
 void st_tempfile_catch(void)
 {
-    static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
     const struct sigaction ours = {.sa_handler = on_end, .sa_flags = (int)SA_RESETHAND};
     struct sigaction before;
 

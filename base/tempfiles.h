@@ -5,9 +5,9 @@
 #include <stddef.h>
 
 /* The temporary file `name` in the open folder `folder` is written through `fd`. Until st_tempfile_done it is
- * removed when SIGINT, SIGTERM, SIGHUP or SIGQUIT ends the process (unless the program handles the signal
- * itself), and nobody sweeps it away. Returns 0, or -1 when somebody is sweeping it at this very moment: make
- * another one. */
+ * removed when SIGINT, SIGTERM, SIGHUP, SIGQUIT or SIGPIPE ends the process (unless the program handles the
+ * signal itself), and nobody sweeps it away. Returns 0, or -1 when somebody is sweeping it at this very
+ * moment: make another one. */
 int st_tempfile_begin(int folder, const char *name, int fd);
 
 /* Says that the file or folder `fd` is being written, until it is closed: nobody sweeps it away. Returns 0,

@@ -47,7 +47,7 @@ def ended_by(number, there=temps):
     return p.returncode
 
 
-for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE:
     for when, there in ('begun', temps), ('brought to disk', lambda: os.path.exists('stands')):
         status = ended_by(number, there)
         check(status == -number and until(lambda: not temps()), f'{number.name} leaves nothing of a file that is {when}', f'({status} {temps()})')
