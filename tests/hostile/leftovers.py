@@ -6,6 +6,7 @@ import resource
 import signal
 import subprocess
 
+import tree
 from hostile import *
 
 if os.geteuid():
@@ -42,8 +43,10 @@ def ended_by(number, there=temps):
     p = decode(env=dict(os.environ, LD_PRELOAD=work + '/still.so'))
     if not until(lambda: there() or p.poll() is not None) or p.poll() is not None:
         return None
+    own = tree.descendants(p.pid)
     p.send_signal(number)
     p.communicate(timeout=PATIENCE)
+    until(lambda: not any(map(tree.running, own)))  # its worker writes the file for a moment more
     return p.returncode
 
 
