@@ -75,10 +75,10 @@ fresh-test: more-deps tests
 	$(SUITE) -L '^fresh$$' $(CTEST_ARGS)
 
 # The tests of what a target, a file or a neighbour does to us, in their long forms: 500 moments of SIGKILL, 45 s of traps a source; then
-# every call of every command that can fail, one a run: hours.
+# every call of every command that can fail, one a run: hours. GROUP=input, neighbours or faults: that one alone.
 hostile: tests
 	cmake -S . -B $(BUILD) -DST_HOSTILE_LIMIT=36000
-	MOMENTS=500 SOAK=45 FAULTS=all $(SUITE) -L '^hostile$$' $(CTEST_ARGS); status=$$?; \
+	HOSTILE=whole MOMENTS=500 SOAK=45 FAULTS=all $(SUITE) -L '^hostile$(if $(GROUP),-$(GROUP))$$' $(CTEST_ARGS); status=$$?; \
 	    cmake -S . -B $(BUILD) -UST_HOSTILE_LIMIT && exit $$status
 
 # Whether the tests find faults: one line at a time is changed in a copy of the tree. ONLY=TEXT chooses among tests/mutate/faults.txt.

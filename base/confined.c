@@ -180,7 +180,7 @@ static int serve(void *unused, int socket)
 /* ---- the parent: begin and end ---- */
 
 /* Those that were killed and were not gone in time, as a file system did not let them. */
-static pid_t left[MOST_LEFT];
+static _Thread_local pid_t left[MOST_LEFT];
 
 static void reap_left(void)
 {

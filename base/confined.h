@@ -6,7 +6,7 @@
  * one of these but Landlock is refused it reads nothing. It is killed when it is late, and with its parent.
  * Nothing of its answer may be believed: it may come from whoever took it over.
  *
- * Not for two threads at a time. */
+ * A struct st_confined is for one thread at a time. */
 #ifndef ST_BASE_CONFINED_H
 #define ST_BASE_CONFINED_H
 

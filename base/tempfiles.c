@@ -42,7 +42,7 @@ static void on_end(int sig)
 
 void st_tempfile_catch(void)
 {
-    static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
     const struct sigaction ours = {.sa_handler = on_end, .sa_flags = (int)SA_RESETHAND};
     struct sigaction before;
 
@@ -99,17 +99,21 @@ static bool is_temp(const char *name, const char *prefix)
                RANDOM;
 }
 
-static void sweep_file(int folder, const char *name)
+/* Whether it stays, as somebody writes it. */
+static bool sweep_file(int folder, const char *name)
 {
     struct stat st;
     int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool written;
 
     if (fd < 0)
-        return;
-    if (!flock(fd, LOCK_EX | LOCK_NB) && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
+        return false;
+    written = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+    if (!written && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
         st_folder_has(folder, name, fd))
         unlinkat(folder, name, 0);
     close(fd);
+    return written;
 }
 
 /* ---- folders ---- */
@@ -188,34 +192,38 @@ static void sweep_code(int folder, const char *name)
     close(fd);
 }
 
-static void sweep_one(int folder, const char *name, const char *prefix)
+/* Whether it stays, as somebody writes it. */
+static bool sweep_one(int folder, const char *name, const char *prefix)
 {
     const char *end = strrchr(name, '.');
     bool temp = is_temp(name, prefix);
     struct stat st;
 
     if (!temp && !is_numbered(name, prefix, ".code"))
-        return;
+        return false;
     if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) || st.st_uid != geteuid())
-        return;
+        return false;
     if (S_ISREG(st.st_mode) && temp)
-        sweep_file(folder, name);
-    else if (S_ISDIR(st.st_mode) && temp && is_numbered(name + 1, prefix, ".data."))
+        return sweep_file(folder, name);
+    if (S_ISDIR(st.st_mode) && temp && is_numbered(name + 1, prefix, ".data."))
         sweep_snapshot(folder, name);
     else if (S_ISDIR(st.st_mode) && st.st_mode & S_ISVTX && !temp && !strcmp(end, ".code"))
         sweep_code(folder, name);
+    return false;
 }
 
-void st_tempfile_sweep(int folder, const char *prefix)
+size_t st_tempfile_sweep(int folder, const char *prefix)
 {
     int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
     struct dirent *e;
+    size_t written = 0;
 
     while (d && (e = readdir(d)))
-        sweep_one(folder, e->d_name, prefix);
+        written += sweep_one(folder, e->d_name, prefix);
     if (d)
         closedir(d);
     else if (copy >= 0)
         close(copy);
+    return written;
 }

@@ -471,7 +471,7 @@ static int finish(struct service *s, int status, struct st_error *err)
     return rc;
 }
 
-static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
 
 /* From now on a signal that ends a process is only noted, while ppoll waits: the file that was begun has to
  * go first. */

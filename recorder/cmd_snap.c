@@ -113,6 +113,7 @@ static bool names_pid(const char *pids, long pid)
     return false;
 }
 
+/* -1 with errno: no memory. */
 static int ask_who(struct search *s, struct found *f)
 {
     pid_t listener;
@@ -122,12 +123,18 @@ static int ask_who(struct search *s, struct found *f)
     if (fd < 0)
         return 0; /* left by one that was killed, or somebody else's */
     f->pids = calloc(1, MOST_PIDS);
-    ok = f->pids && !converse(fd, "who\n", f->pids, MOST_PIDS, WHO_MS) &&
-         strtol(f->pids, NULL, 10) == listener && (!s->pid || names_pid(f->pids, s->pid));
+    if (!f->pids) {
+        close(fd);
+        errno = ENOMEM;
+        return -1;
+    }
+    ok = !converse(fd, "who\n", f->pids, MOST_PIDS, WHO_MS) && strtol(f->pids, NULL, 10) == listener &&
+         (!s->pid || names_pid(f->pids, s->pid));
     close(fd);
     if (ok && !st_vec_push(&s->arms, *f))
         return 0;
     free(f->pids);
+    errno = ENOMEM;
     return ok ? -1 : 0;
 }
 
@@ -140,7 +147,7 @@ static int search_folder(void *ctx, const char *folder)
     int rc = 0;
 
     if (!d)
-        return 0;
+        return errno == ENOMEM || errno == EMFILE || errno == ENFILE ? -1 : 0;
     while (!rc && (e = readdir(d))) {
         size_t len = strlen(e->d_name);
         int n = snprintf(f.socket, sizeof(f.socket), "%s/%s", folder, e->d_name);
@@ -214,7 +221,7 @@ static int snap(long pid, struct st_error *err)
     int rc = 0;
 
     if (rec_control_folders(search_folder, &s))
-        rc = st_nomem(err, "the list of recordings");
+        rc = st_fail_errno(err, ST_EFAIL, "cannot look for recordings");
     else if (s.arms.n == 0)
         rc = explain_none(&s, err);
     else if (s.arms.n > 1)

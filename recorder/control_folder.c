@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,29 +78,39 @@ void rec_control_sweep(const char *folder)
         closedir(d);
 }
 
-static int each_match(const char *pattern, rec_folder_fn *fn, void *ctx)
+/* Of what is PARENT/NAME<rest>, where NAME begins with `prefix`; it may be no folder. -1 with errno: too much
+ * is open, or no memory. (glob()
+ * of the C library frees twice when it has none.) */
+static int each_in(const char *parent, const char *prefix, const char *rest, rec_folder_fn *fn, void *ctx)
 {
-    glob_t found = {0};
-    int rc = 0;
+    char path[PATH_MAX];
+    struct dirent *e;
+    DIR *d = opendir(parent);
+    int rc = !d && (errno == ENOMEM || errno == EMFILE || errno == ENFILE) ? -1 : 0;
 
-    if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0)
-        for (size_t i = 0; !rc && i < found.gl_pathc; i++)
-            rc = fn(ctx, found.gl_pathv[i]);
-    globfree(&found);
+    while (d && !rc && (e = readdir(d))) {
+        int n = snprintf(path, sizeof(path), "%s/%s%s", parent, e->d_name, rest);
+
+        if (e->d_name[0] != '.' && !strncmp(e->d_name, prefix, strlen(prefix)) && n > 0 &&
+            (size_t)n < sizeof(path))
+            rc = fn(ctx, path);
+    }
+    if (d)
+        closedir(d);
     return rc;
 }
 
 int rec_control_folders(rec_folder_fn *fn, void *ctx)
 {
-    static const char *const everybodys[] = {"/run/stalltrap", "/run/user/*/stalltrap", "/tmp/stalltrap-*"};
     char own[PATH_MAX];
-    int rc = 0;
+    int rc;
 
-    if (geteuid() != 0) {
-        own_folder(own, sizeof(own));
-        return access(own, X_OK) ? 0 : fn(ctx, own);
-    }
-    for (size_t i = 0; !rc && i < sizeof(everybodys) / sizeof(everybodys[0]); i++)
-        rc = each_match(everybodys[i], fn, ctx);
+    own_folder(own, sizeof(own));
+    rc = access(own, X_OK) ? 0 : fn(ctx, own);
+    if (rc || geteuid() != 0)
+        return rc;
+    rc = each_in("/run/user", "", "/stalltrap", fn, ctx);
+    if (!rc)
+        rc = each_in("/tmp", "stalltrap-", "", fn, ctx);
     return rc;
 }

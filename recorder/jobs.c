@@ -4,16 +4,21 @@
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/safetext.h"
+#include "base/tempfiles.h"
 #include "base/vec.h"
 #include "recorder/child.h"
 #include "recorder/decode_child.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+enum { MOST_MOMENTS = 80 };
 
 struct job {
     char *data, *db, *reason;
@@ -274,11 +279,31 @@ size_t rec_jobs_waiting(const struct rec_jobs *q)
     return q->queue.n ? q->queue.n - 1 : 0;
 }
 
+/* The decoding removes the file that it has begun when it is told to end. One that had to be killed has left
+ * it, and its worker, which dies of that, writes it for some moments more. */
+static void stop_decoding(struct rec_jobs *q)
+{
+    const struct timespec moment = {.tv_nsec = 5 * 1000 * 1000};
+    char prefix[NAME_MAX + 1];
+    const char *name, *end;
+
+    if (!q->child.pid)
+        return;
+    rec_decode_hurry(q->child.pid); /* it has no long time to end */
+    rec_child_stop(&q->child);
+    name = q->queue.n ? st_folder_name(q->queue.at[0]->db) : NULL;
+    end = name ? strrchr(name, '.') : NULL;
+    if (!end || snprintf(prefix, sizeof(prefix), "%.*s", (int)(end - name + 1), name) >= (int)sizeof(prefix))
+        return;
+    for (int i = 0; i < MOST_MOMENTS && st_tempfile_sweep(q->config.folder, prefix); i++)
+        nanosleep(&moment, NULL);
+}
+
 void rec_jobs_abandon(struct rec_jobs *q)
 {
     size_t left = 0;
 
-    rec_child_stop(&q->child);
+    stop_decoding(q);
     rec_action_stop(&q->run);
     for (size_t i = 0; i < q->queue.n; i++) {
         struct job *j = q->queue.at[i];
@@ -299,7 +324,7 @@ void rec_jobs_close(struct rec_jobs *q)
 {
     if (!q)
         return;
-    rec_child_stop(&q->child);
+    stop_decoding(q);
     rec_action_stop(&q->run);
     for (size_t i = 0; i < q->queue.n; i++)
         free_job(q->queue.at[i]);

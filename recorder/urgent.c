@@ -1,6 +1,8 @@
 /* The loop's thread before all others. */
 #include "recorder/urgent.h"
+#include "recorder/privileges.h"
 
+#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -55,10 +57,10 @@ void rec_urgent_restore(void)
         setrlimit(RLIMIT_RTTIME, &before);
 }
 
-/* Whoever has a limit of locked memory needs it for the rings. */
+/* Where locked memory has a limit the rings need it, and whatever comes later could not be mapped. */
 void rec_urgent_memory(void)
 {
-    if (geteuid() == 0)
+    if (rec_has_capability(CAP_IPC_LOCK))
         mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
 }
 

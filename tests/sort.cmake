@@ -1,6 +1,6 @@
 # Which tests are the gate (`make test`), and which are not. A test is in the gate unless it stands here: its result then depends on the
 # code alone, not on the speed of the machine, its load, its disk, its uptime, other processes or the network. What stands here is in
-# `make test-all`, under the label of its list; ptvm, machine-long, field, fresh and most of hostile are lists too, and whole folders.
+# `make test-all`, under the label of its list; ptvm, machine-long, field and fresh are lists too, and whole folders.
 # cli_sorted looks whether each name is one of a test.
 
 # Measures time, or fails when a thread does not run for some milliseconds: "nothing may fire", exact counts of short waits, two clocks
@@ -25,8 +25,16 @@ set(ST_SANITIZED_GATE
   "^golden_(deep|viewer|viewer_export|viewer_reports|viewer_tiles)$"
   "^cli_query$")
 
-# Of the folder hostile, what does not measure time: files, folders and neighbours that are the same each time.
-set(ST_HOSTILE_GATE "^hostile_(blocked_memory|databases|devices|elf|folders|memory|open_by_path|probed|reach|shrinking|swept|terminal)$")
+# The groups of the folder hostile: what files and databases hold that others wrote; what other processes and users do; calls and processes
+# that fail. Each test of the folder is in one at least.
+set(ST_HOSTILE_INPUT "^hostile_(audit|databases|elf|jit_files|memory|reach|shrinking|terminal)$")
+set(ST_HOSTILE_NEIGHBOURS
+  "^hostile_(audit|blocked_memory|devices|endless|endless_rate|folders|http_silent|open_by_path|probed|snap|soak)$")
+set(ST_HOSTILE_FAULTS "^hostile_(audit|faults|kills|leftovers|sigterm|step_waits|swept)$")
+
+# Of the folder hostile, what takes minutes, fills the disk at the speed of the machine, or was not yet seen to pass ten times of ten on a busy one
+# (kills, leftovers). The others are in the gate, and look at clocks only in `make hostile`.
+set(ST_HOSTILE_LONG "^hostile_(audit|endless|endless_rate|kills|leftovers|soak)$")
 
 function(st_matches out name)
   set(${out} FALSE PARENT_SCOPE)
@@ -36,6 +44,22 @@ function(st_matches out name)
       return()
     endif()
   endforeach()
+endfunction()
+
+# The labels of its groups for a test of the folder hostile.
+function(st_group_hostile name)
+  set(groups "")
+  foreach(group INPUT NEIGHBOURS FAULTS)
+    st_matches(is_one ${name} ${ST_HOSTILE_${group}})
+    if(is_one)
+      string(TOLOWER hostile-${group} label)
+      list(APPEND groups ${label})
+    endif()
+  endforeach()
+  if(NOT groups)
+    message(FATAL_ERROR "${name} is in none of the groups of hostile tests: tests/sort.cmake")
+  endif()
+  set_property(TEST ${name} APPEND PROPERTY LABELS ${groups})
 endfunction()
 
 # Gives each test of the folder that calls this its label beside that of its kind: gate, timing or net. Those of folders that are lists of their
@@ -48,8 +72,11 @@ function(st_sort_tests)
     st_matches(timing ${plain} ${ST_TIMING})
     st_matches(net ${plain} ${ST_NET})
     st_matches(twice ${plain} ${ST_SANITIZED_GATE})
-    st_matches(hostile ${plain} ${ST_HOSTILE_GATE})
-    if(labels MATCHES "ptvm|machine-long|field|fresh" OR (labels MATCHES "hostile" AND NOT hostile))
+    st_matches(long ${plain} ${ST_HOSTILE_LONG})
+    if(labels STREQUAL "hostile")
+      st_group_hostile(${name})
+    endif()
+    if(labels MATCHES "ptvm|machine-long|field|fresh" OR long)
       continue()
     elseif(timing)
       set_property(TEST ${name} APPEND PROPERTY LABELS timing)

@@ -2,9 +2,13 @@
 
 STALLTRAP, BUILD and SOURCE are in the environment."""
 import atexit
+import ctypes
+import fcntl
 import os
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -14,7 +18,9 @@ STALLTRAP = os.environ['STALLTRAP']
 SOURCE = os.environ['SOURCE']
 HERE = os.path.dirname(os.path.abspath(__file__))
 NOBODY = 65534
-PATIENCE = 60
+PATIENCE = 240  # seconds: it ends what hangs, and is far more than anything takes on a busy machine
+WHOLE = os.environ.get('HOSTILE') == 'whole'  # make hostile: what measures time is looked at too, and what takes long is done
+NEW_MOUNTS, NEW_NETWORK = 0x20000, 0x40000000  # CLONE_NEWNS, CLONE_NEWNET
 
 work = tempfile.mkdtemp(prefix='stalltrap-hostile.', dir='/tmp')
 os.chmod(work, 0o755)
@@ -44,6 +50,28 @@ def skip(why):
 def need_root():
     if os.geteuid():
         skip('needs root')
+
+
+def unshare(what):
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(what):
+        skip(f'no name space of its own: {os.strerror(ctypes.get_errno())}')
+
+
+def own_run_folder():
+    """Control sockets of this test alone: an arm of another test would sweep them."""
+    need_root()
+    unshare(NEW_MOUNTS)
+    os.makedirs('/run/stalltrap', 0o755, exist_ok=True)
+    for argv in ['--make-rprivate', '/'], ['-t', 'tmpfs', '-o', 'mode=755', 'none', '/run/stalltrap']:
+        subprocess.run(['mount', *argv], check=True)
+
+
+def own_network():
+    """Only the loopback, whose ports nobody else has."""
+    unshare(NEW_NETWORK)
+    with socket.socket() as s:
+        fcntl.ioctl(s, 0x8914, struct.pack('16sH14x', b'lo', 1))  # SIOCSIFFLAGS, IFF_UP
 
 
 def check(good, what, detail=''):
@@ -96,19 +124,28 @@ def start_ready(argv, user=None):
 
 
 class Arm:
-    """`arm ARG...`; with `ready`, waits until it is armed."""
+    """`arm ARG...`; with `ready`, waits until it is armed; with ready='later', armed() says whether it is."""
 
     def __init__(self, *argv, ready=True, env=None, preexec_fn=None):
-        r, w = os.pipe()
+        self.ready, w = os.pipe()
         self.out, self.err = open('arm.out', 'w+'), open('arm.err', 'w+')
         extra = ['--ready-fd', str(w)] if ready else []
         self.p = start([STALLTRAP, 'arm', *extra, *map(str, argv)], stdout=self.out, stderr=self.err, pass_fds=[w], env=env,
                        preexec_fn=preexec_fn)
-        self.pid = self.p.pid
+        self.pid, self.said = self.p.pid, b''
         os.close(w)
-        if ready and os.read(r, 6) != b'armed\n':
+        os.set_blocking(self.ready, ready != 'later')
+        if ready is True and not self.armed():
             raise SystemExit('FAILED: arm did not get armed: ' + self.text()[1])
-        os.close(r)
+        if ready != 'later':
+            os.close(self.ready)
+
+    def armed(self):
+        try:
+            self.said += os.read(self.ready, 6)
+        except BlockingIOError:
+            pass
+        return self.said == b'armed\n'
 
     def send(self, number):
         os.kill(self.pid, number)

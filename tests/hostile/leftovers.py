@@ -6,8 +6,15 @@ import resource
 import signal
 import subprocess
 
+import tree
 from hostile import *
 
+if os.geteuid():
+    os.environ['XDG_RUNTIME_DIR'] = work
+    folder = work + '/stalltrap'
+else:
+    own_run_folder()
+    folder = '/run/stalltrap'
 target = build('jit_target')
 r = subprocess.run([STALLTRAP, 'arm', '--source', 'step', '-q', '--no-decode', '-o', 'x', '--', target, '1'], capture_output=True, text=True)
 if r.returncode == 3:
@@ -36,15 +43,17 @@ def ended_by(number, there=temps):
     p = decode(env=dict(os.environ, LD_PRELOAD=work + '/still.so'))
     if not until(lambda: there() or p.poll() is not None) or p.poll() is not None:
         return None
+    own = tree.descendants(p.pid)
     p.send_signal(number)
     p.communicate(timeout=PATIENCE)
+    until(lambda: not any(map(tree.running, own)))  # its worker writes the file for a moment more
     return p.returncode
 
 
-for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE:
     for when, there in ('begun', temps), ('brought to disk', lambda: os.path.exists('stands')):
         status = ended_by(number, there)
-        check(status == -number and until(lambda: not temps(), 5), f'{number.name} leaves nothing of a file that is {when}', f'({status} {temps()})')
+        check(status == -number and until(lambda: not temps()), f'{number.name} leaves nothing of a file that is {when}', f'({status} {temps()})')
 
 
 def small():
@@ -72,8 +81,6 @@ else:
     check(status is not None, 'SIGKILL comes while the file is written')
 
 # Control sockets: that of an arm that was killed goes with the next one, that of one that runs stays.
-folder = '/run/stalltrap' if not os.geteuid() else os.environ.setdefault('XDG_RUNTIME_DIR', work) + '/stalltrap'
-
 
 def arm(prefix):
     return Arm('--source', 'step', '-q', '--no-decode', '-o', prefix, '-p', start(['sleep', '1000']).pid)

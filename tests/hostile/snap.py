@@ -3,7 +3,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 from hostile import *
 
@@ -43,32 +42,31 @@ while True:
 
 
 def snap(*argv):
-    begun = time.monotonic()
     try:
         r = subprocess.run([STALLTRAP, 'snap', *map(str, argv)], capture_output=True, text=True, timeout=PATIENCE)
     except subprocess.TimeoutExpired:
-        return 'no end', '', '', PATIENCE
-    return r.returncode, r.stdout, r.stderr, time.monotonic() - begun
+        return 'no end', '', ''
+    return r.returncode, r.stdout, r.stderr
 
 
 target = start(['sleep', '1000'])
 fakes = [start_ready([sys.executable, '-c', FAKE, str(NOBODY), 'lie', str(target.pid)]),
          start_ready([sys.executable, '-c', FAKE, str(NOBODY), 'drip'])]
 
-status, out, err, took = snap(target.pid)
+status, out, err = snap(target.pid)
 check(status == 1 and 'no running' in err and '/root/mine' not in out, "another user's word about root's process is not taken",
       f'({status} {out} {err})')
 
 arm = Arm('--source', 'sample', '--no-decode', '-o', 'x', '-p', target.pid)
 open('x.999999999.data', 'w').close()
-status, out, err, took = snap(target.pid)
+status, out, err = snap(target.pid)
 check(status == 0 and out == f'wrote {work}/x.1.data\n', 'the arm of root answers, and the highest number leaves room', f'({status} {out} {err})')
-status, out, err, took = snap(arm.pid)
+status, out, err = snap(arm.pid)
 check(status == 0 and out == f'wrote {work}/x.2.data\n', 'and goes on', f'({status} {out} {err})')
 os.kill(arm.pid, signal.SIGSTOP)
-status, out, err, took = snap(target.pid)
+status, out, err = snap(target.pid)
 os.kill(arm.pid, signal.SIGCONT)
-check(status == 1 and took < 30, 'an arm that stands still is not waited for', f'({status} {out} {err} {took:.1f} s)')
+check(status == 1, 'an arm that stands still is not waited for', f'({status} {out} {err})')
 check(arm.end(signal.SIGTERM) == 0, 'arm ends')
 for f in fakes:
     path = f'/tmp/stalltrap-{NOBODY}/{f.pid}.sock'

@@ -1,8 +1,10 @@
 /* Threads that wait in system calls which fail with EINTR when something wakes them. Prints "ready PID", then
  * a line for each wait that ended otherwise than it does when nobody looks on. SIGTERM ends it; its status is
- * 7 when no line was printed.
+ * 7 when no line was printed. It has the probe st_test:beat, which one of the threads passes with 1.
  *
  *   waits [MS]    each wait is so long (default 5) */
+#include "../workloads/probe_note.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -78,6 +80,7 @@ static void *taker(void *unused)
     (void)unused;
     sem_init(&s, 0, 0);
     while (!over) {
+        probe(1);
         clock_gettime(CLOCK_REALTIME, &t);
         t.tv_nsec += ms * 1000000L;
         t.tv_sec += t.tv_nsec / 1000000000;
