@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "perfdata/format.h"
 #include "recorder/arm.h"
+#include "recorder/limits.h"
 #include "recorder/perf_event.h"
 #include "recorder/privileges.h"
 #include "recorder/runtimes.h"
@@ -17,24 +18,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 enum {
     STALL_RING = 256 * 1024,
     MOST_ADVISED = 16, /* processes */
 };
-
-/* Every thread takes events on every CPU. */
-static void raise_file_limit(void)
-{
-    struct rlimit l;
-
-    if (!getrlimit(RLIMIT_NOFILE, &l)) {
-        l.rlim_cur = l.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &l);
-    }
-}
 
 static int add_watch(struct arm *arm, struct rec_watch *watch, int fd,
                      int (*ready)(void *, struct st_error *), struct st_error *err)
@@ -410,7 +399,7 @@ int arm_open(struct arm *arm, struct st_error *err)
     arm->folder = rec_snapshot_folder(arm->options.prefix, err);
     if (arm->folder < 0)
         rc = arm->folder;
-    raise_file_limit();
+    rec_limits_raise();
     rec_urgent_memory();
     arm_limits_set(arm);
     if (!rc)

@@ -1,5 +1,6 @@
 /* A child process in the loop. */
 #include "recorder/child.h"
+#include "recorder/limits.h"
 #include "recorder/signals.h"
 #include "recorder/urgent.h"
 
@@ -110,6 +111,7 @@ int rec_child_start(struct rec_child *child, int loop, rec_child_fn *run, void *
     if (child->pid == 0) {
         rec_signals_restore();
         rec_urgent_restore();
+        rec_limits_restore();
         if (capture)
             dup2(ends[1], STDOUT_FILENO);
         run(arg);

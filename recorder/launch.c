@@ -1,5 +1,6 @@
 /* The command of `-- COMMAND`. */
 #include "recorder/launch.h"
+#include "recorder/limits.h"
 #include "recorder/signals.h"
 
 #include <errno.h>
@@ -43,6 +44,7 @@ static _Noreturn void run_child(char **argv, int go, int result)
     ssize_t n;
 
     rec_signals_restore();
+    rec_limits_restore();
     do
         n = read(go, &byte, 1);
     while (n < 0 && errno == EINTR);

@@ -1,12 +1,16 @@
-"""How soon the ring of a thread that stalled stops, and whether the stall is caught, (a) alone and (b) while the snapshot before is being
-written, decoded, and its slow action runs: catch.py [TRAPS]
+"""How soon the ring of a thread that stalled stops, and how many of its stalls make a snapshot: catch.py [TRAPS]
 
-A program computes for 20 ms and sleeps for 30 ms, again and again; each sleep is a stall that ends before it is told. What is measured
-is the time from its end, when the trigger has decided, to the moment at which the thread's ring had stopped (meta.ring_stops of the
-traces), and how many of the sleeps made a snapshot. Alone: a trap a second, nothing is decoded meanwhile. Busy: a trap at each sleep, as many
-as the recorder can take; the rings hold 64 MiB.
+A program computes for 20 ms and sleeps for 30 ms, again and again; each sleep is a stall that is told when it ends. What is measured is
+the time from its end, when the trigger decides, to the moment at which the thread's ring had stopped (meta.ring_stops of the traces), and the
+share of the sleeps that made a snapshot.
 
-A figure is the median of the traps, and the 99th part of a hundred. Needs root."""
+alone     two traps a second, and nothing else to do
+busy      a trap at each sleep, as many as the recorder can take: snapshots of 64 MiB are written one after the other, and an action of 0.2 s runs
+          behind each of them
+threads   as alone, with a thousand threads more in the program, that sleep
+hogs      as alone, with two busy loops on each CPU
+
+Exit 1 where the 99th of a hundred is above 2 ms (alone, busy, threads), or that of busy above 1.2 times that of alone. Needs root."""
 import glob
 import json
 import os
@@ -16,65 +20,88 @@ import subprocess
 import sys
 import tempfile
 
-BUILD = os.environ.get("BUILD", "build")
-STALLTRAP = os.environ.get("STALLTRAP", os.path.join(BUILD, "stalltrap"))
+STALLTRAP = os.path.abspath(os.environ["STALLTRAP"])
 TRAPS = int(sys.argv[1]) if len(sys.argv) > 1 else 200
 
 TARGET = """
-import time
+import sys, threading, time
+for _ in range(int(sys.argv[1])):
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
 while True:
     end = time.monotonic() + 0.02
     while time.monotonic() < end:
         pass
     time.sleep(0.03)
 """
+SLOW = ("--freq", "5000", "--callgraph", "dwarf", "--then", "sleep 0.2")
+#         traps, threads, busy loops a CPU, ring, cooldown, options
+SCENES = {"alone": (TRAPS, 0, 0, "1M", "500ms", ()),
+          "busy": (TRAPS, 0, 0, "64M", "1ns", SLOW),
+          "threads": (TRAPS // 4, 1000, 0, "1M", "500ms", ()),
+          "hogs": (TRAPS // 4, 0, 2, "1M", "500ms", ())}
 
 
-def arm(prefix, traps, ring, cooldown, *more):
-    """Runs one recording to its end. Returns how many stalls there were beside those that made a snapshot."""
-    target = subprocess.Popen([sys.executable, "-c", TARGET])
+def arm(prefix, traps, threads, ring, cooldown, options):
+    """Runs one recording to its end. The thread that stalls, and how many of its stalls made no snapshot."""
+    target = subprocess.Popen([sys.executable, "-c", TARGET, str(threads)])
     try:
-        run = subprocess.run([STALLTRAP, "arm", "--source", "sample", "-p", str(target.pid), "--on", "offcpu>25ms,idle=none",
-                              "--until-end", "0", "--cooldown", cooldown, "--snapshots", str(traps), "--ring", ring, "-o", prefix, *more],
-                             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+        run = subprocess.run([STALLTRAP, "arm", "--source", "sample", "-p", str(target.pid), "--on", "syscall:clock_nanosleep>25ms",
+                              "--cooldown", cooldown, "--snapshots", str(traps), "--ring", ring, "--no-decode", "-o", prefix, *options],
+                             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     finally:
         target.kill()
         target.wait()
+    if run.returncode:
+        sys.exit(f"{prefix}: arm ends with {run.returncode}:\n{run.stderr}")
     without = re.search(r"(?m)^(\d+) stalls? reached", run.stderr)
     return target.pid, int(without.group(1)) if without else 0
 
 
-def lateness(prefix, tid):
-    """ns from the end of the stall to the stop of its thread's ring, of each snapshot."""
-    late = []
-    for data in glob.glob(glob.escape(prefix) + ".*.data"):
-        trace = data[:-4] + "db"
-        if not os.path.exists(trace):
-            subprocess.run([STALLTRAP, "decode", data, "-o", trace], stdout=subprocess.DEVNULL, check=True)
-        with sqlite3.connect(trace) as db:
-            text = db.execute("SELECT value FROM meta WHERE key = 'ring_stops'").fetchone()
-        late += [r["after_ns"] for r in json.loads(text[0]) if r.get("tid") == tid and r["after_ns"] is not None]
-    return sorted(late)
+def lateness(data, tid):
+    """us from the end of the stall to the stop of the ring that its thread was recorded in: its own, or that of the CPU it was on."""
+    trace = data[:-4] + "db"
+    subprocess.run([STALLTRAP, "decode", "--force", data, "-o", trace], stdout=subprocess.DEVNULL, check=True)
+    with sqlite3.connect(trace) as db:
+        stops = json.loads(db.execute("SELECT value FROM meta WHERE key = 'ring_stops'").fetchone()[0])
+        cpu = db.execute("SELECT value FROM stall_attr WHERE key = 'cpu' AND stall_id = "
+                         "(SELECT value FROM meta WHERE key = 'trigger_stall_id')").fetchone()
+    os.remove(trace)
+    own = [s["after_ns"] for s in stops if s["tid"] == tid]
+    if not own and cpu:
+        own = [s["after_ns"] for s in stops if s["cpu"] == int(cpu[0])]
+    # Of rings of CPUs the one that was stopped first is the one of the thread.
+    own = own or [min(s["after_ns"] for s in stops if s["after_ns"] is not None)]
+    return own[0] / 1000
 
 
-def told(name, late, traps, without, size):
-    if not late:
-        sys.exit(f"{name}: no snapshot tells when the ring stopped")
-    print(f"catch_{name}_us {late[len(late) // 2] / 1000:.0f} us vs the other: from the end of the stall to the stop of its ring, median "
-          f"of {len(late)}; p99 {late[min(len(late) - 1, len(late) * 99 // 100)] / 1000:.0f}, most {late[-1] / 1000:.0f}; "
-          f"{size >> 20} MiB a snapshot")
-    print(f"catch_{name}_share {traps / (traps + without):.2f} of 1 vs the other: stalls that made a snapshot, of {traps + without}")
+def measure(name, traps, threads, loops, ring, cooldown, options):
+    hogs = [subprocess.Popen(["taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"])
+            for cpu in sorted(os.sched_getaffinity(0)) for _ in range(loops)]
+    try:
+        tid, without = arm(name, traps, threads, ring, cooldown, options)
+    finally:
+        for hog in hogs:
+            hog.kill()
+            hog.wait()
+    files = glob.glob(f"{name}.*.data")
+    size = max(os.path.getsize(f) for f in files)
+    late = sorted(lateness(f, tid) for f in files)
+    for f in files:
+        os.remove(f)
+    p99 = late[min(len(late) - 1, len(late) * 99 // 100)]
+    print(f"catch_{name}_p99 {p99:.0f} us vs the others: from a stall's end to the stop of its ring, of {len(late)} traps; median "
+          f"{late[len(late) // 2]:.0f}, most {late[-1]:.0f}; {size / (1 << 20):.1f} MiB a snapshot", flush=True)
+    print(f"catch_{name}_share {traps / (traps + without):.2f} of 1 vs the others: of {traps + without} stalls", flush=True)
+    return p99
 
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        for name, ring, cooldown, traps, more in (
-                ("alone", "1M", "500ms", TRAPS // 4, ("--no-decode",)),
-                ("busy", "64M", "1ns", TRAPS, ("--freq", "5000", "--callgraph", "dwarf", "--no-decode", "--then", "sleep 0.2"))):
-            tid, without = arm(name, traps, ring, cooldown, *more)
-            size = max(os.path.getsize(f) for f in glob.glob(f"{name}.*.data"))
-            told(name, lateness(name, tid), traps, without, size)
+        p99 = {name: measure(name, *scene) for name, scene in SCENES.items()}
+        os.chdir("/")
+    print(f"catch_busy_ratio {p99['busy'] / p99['alone']:.2f} x vs alone (goal: at most 1.2)")
+    sys.exit(p99["busy"] > 1.2 * p99["alone"] or max(p99[n] for n in ("alone", "busy", "threads")) > 2000)
 
 
 main()

@@ -1,7 +1,7 @@
 #!/bin/bash
 # One line a figure: NAME VALUE UNIT vs WHAT. What is compared runs in turns in one run; the ratios are medians of the rounds.
 # Exit 1 when a figure could not be measured or misses its goal, which its line names.
-# usage: run.sh [step_rate|trigger_cost|python|decode_speed|trace|viewer|sample_cost|watch_cost|freeze]...   BUILD is the build folder;
+# usage: run.sh [step_rate|trigger_cost|python|decode_speed|trace|viewer|sample_cost|watch_cost|server_cost|catch|freeze]...   BUILD is the build folder;
 # TRACE_DATA a perf.data with Intel PT and TRACE_IDS the build-id folder of its code: without it, `trace` is left out
 set -uo pipefail
 BUILD=$(realpath "${BUILD:-build}")
@@ -114,6 +114,16 @@ figure_watch_cost() {
     python3 "$SOURCE/tests/bench/watch_cost.py" 9
 }
 
+# What recording costs servers under a load, beside perf and bpftrace: half an hour.
+figure_server_cost() {
+    python3 "$SOURCE/tests/bench/server_cost.py" 9
+}
+
+# How soon the ring of the stalled thread stops, alone and while the recorder is busy.
+figure_catch() {
+    python3 "$SOURCE/tests/bench/catch.py" 200
+}
+
 # In the emulated computer: how many calls of the thread that stalled lie after its stall, frozen in the kernel and from user space.
 figure_freeze() {
     local suite name other said traps in_kernel median most median_end most_end us bytes
@@ -133,11 +143,11 @@ figure_freeze() {
     done
 }
 
-[ $# -gt 0 ] || set -- step_rate trigger_cost python decode_speed trace viewer sample_cost watch_cost freeze
+[ $# -gt 0 ] || set -- step_rate trigger_cost python decode_speed trace viewer sample_cost watch_cost server_cost catch freeze
 failed=0
 for name; do
     if ! declare -F "figure_$name" >/dev/null; then
-        echo "run.sh: no figure '$name' (step_rate, trigger_cost, python, decode_speed, trace, viewer, sample_cost, watch_cost, freeze)" >&2
+        echo "run.sh: no figure '$name' (step_rate, trigger_cost, python, decode_speed, trace, viewer, sample_cost, watch_cost, server_cost, catch, freeze)" >&2
         exit 2
     fi
     "figure_$name" || { echo "run.sh: $name FAILED" >&2; failed=1; }

@@ -173,4 +173,11 @@ kill -INT "$arm"
 wait_arm
 kill "$target"
 
+run "what arm raises for itself neither the command nor an action has"
+look='echo "$(ulimit -S -n) $(chrt -p $$ | sed -n "s/.*policy: //p")"'
+(ulimit -S -n 300 && exec "$STALLTRAP" arm --source sample --no-decode -q -o limits --then "$look >action" -- sh -c "$look >command") >out 2>err
+is "exit status" 0 $?
+is "of the command" "300 SCHED_OTHER" "$(cat command)"
+is "of the action" "300 SCHED_OTHER" "$(cat action)"
+
 summary
