@@ -78,7 +78,7 @@ fresh-test: more-deps tests
 # every call of every command that can fail, one a run: hours. GROUP=input, neighbours or faults: that one alone.
 hostile: tests
 	cmake -S . -B $(BUILD) -DST_HOSTILE_LIMIT=36000
-	HOSTILE=whole MOMENTS=500 SOAK=45 FAULTS=all $(SUITE) -L '^hostile$(if $(GROUP),-$(GROUP))$$' $(CTEST_ARGS); status=$$?; \
+	HOSTILE=whole MOMENTS=500 SOAK=45 FLOOD=1000 FAULTS=all $(SUITE) -L '^hostile$(if $(GROUP),-$(GROUP))$$' $(CTEST_ARGS); status=$$?; \
 	    cmake -S . -B $(BUILD) -UST_HOSTILE_LIMIT && exit $$status
 
 # Whether the tests find faults: one line at a time is changed in a copy of the tree. ONLY=TEXT chooses among tests/mutate/faults.txt.

@@ -29,12 +29,12 @@ set(ST_SANITIZED_GATE
 # that fail. Each test of the folder is in one at least.
 set(ST_HOSTILE_INPUT "^hostile_(audit|databases|elf|jit_files|memory|reach|shrinking|terminal)$")
 set(ST_HOSTILE_NEIGHBOURS
-  "^hostile_(audit|blocked_memory|devices|endless|endless_rate|folders|http_silent|open_by_path|probed|snap|soak)$")
+  "^hostile_(audit|blocked_memory|devices|endless|endless_rate|flood|folders|http_silent|open_by_path|probed|snap|soak)$")
 set(ST_HOSTILE_FAULTS "^hostile_(audit|faults|kills|leftovers|sigterm|step_waits|swept)$")
 
 # Of the folder hostile, what takes minutes, fills the disk at the speed of the machine, or was not yet seen to pass ten times of ten on a busy one
 # (kills, leftovers). The others are in the gate, and look at clocks only in `make hostile`.
-set(ST_HOSTILE_LONG "^hostile_(audit|endless|endless_rate|kills|leftovers|soak)$")
+set(ST_HOSTILE_LONG "^hostile_(audit|endless|endless_rate|flood|kills|leftovers|soak)$")
 
 function(st_matches out name)
   set(${out} FALSE PARENT_SCOPE)
