@@ -284,13 +284,15 @@ size_t rec_jobs_waiting(const struct rec_jobs *q)
 static void stop_decoding(struct rec_jobs *q)
 {
     const struct timespec moment = {.tv_nsec = 5 * 1000 * 1000};
+    bool runs = q->child.pid != 0;
     char prefix[NAME_MAX + 1];
     const char *name, *end;
 
-    if (!q->child.pid)
-        return;
-    rec_decode_hurry(q->child.pid); /* it has no long time to end */
+    if (runs)
+        rec_decode_hurry(q->child.pid); /* it has no long time to end */
     rec_child_stop(&q->child);
+    if (!runs)
+        return;
     name = q->queue.n ? st_folder_name(q->queue.at[0]->db) : NULL;
     end = name ? strrchr(name, '.') : NULL;
     if (!end || snprintf(prefix, sizeof(prefix), "%.*s", (int)(end - name + 1), name) >= (int)sizeof(prefix))
