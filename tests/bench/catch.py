@@ -10,7 +10,11 @@ busy      a trap at each sleep, as many as the recorder can take: snapshots of 6
 threads   as alone, with a thousand threads more in the program, that sleep
 hogs      as alone, with two busy loops on each CPU
 
-Exit 1 where the 99th of a hundred is above 2 ms (alone, busy, threads), or that of busy above 1.2 times that of alone. Needs root."""
+A thread of SCHED_FIFO a CPU (tests/control), which sleeps for 1 ms again and again, tells how late the machine itself was meanwhile: what a hypervisor
+takes is no fault of the recorder.
+
+Exit 1 where the 99th of a hundred is above 2 ms (alone, busy, threads), or that of busy above 1.2 times that of alone; 77 where one of them is
+no more above its goal than the machine itself was late. Needs root."""
 import glob
 import json
 import os
@@ -21,6 +25,7 @@ import sys
 import tempfile
 
 STALLTRAP = os.path.abspath(os.environ["STALLTRAP"])
+CONTROL = os.path.abspath(os.environ["BUILD"] + "/tests/control")
 TRAPS = int(sys.argv[1]) if len(sys.argv) > 1 else 200
 
 TARGET = """
@@ -74,12 +79,31 @@ def lateness(data, tid):
     return own[0] / 1000
 
 
+class Control:
+    def __init__(self):
+        self.run = subprocess.Popen([CONTROL], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.run.stdout.readline()
+
+    def late(self):
+        """us, at the worst, since it was asked last."""
+        self.run.stdin.write("\n")
+        self.run.stdin.flush()
+        return int(self.run.stdout.readline()) / 1000
+
+    def end(self):
+        self.run.stdin.close()
+        self.run.wait()
+
+
 def measure(name, traps, threads, loops, ring, cooldown, options):
     hogs = [subprocess.Popen(["taskset", "-c", str(cpu), "sh", "-c", "while :; do :; done"])
             for cpu in sorted(os.sched_getaffinity(0)) for _ in range(loops)]
+    control = Control()
     try:
         tid, without = arm(name, traps, threads, ring, cooldown, options)
+        itself = control.late()
     finally:
+        control.end()
         for hog in hogs:
             hog.kill()
             hog.wait()
@@ -90,18 +114,23 @@ def measure(name, traps, threads, loops, ring, cooldown, options):
         os.remove(f)
     p99 = late[min(len(late) - 1, len(late) * 99 // 100)]
     print(f"catch_{name}_p99 {p99:.0f} us vs the others: from a stall's end to the stop of its ring, of {len(late)} traps; median "
-          f"{late[len(late) // 2]:.0f}, most {late[-1]:.0f}; {size / (1 << 20):.1f} MiB a snapshot", flush=True)
+          f"{late[len(late) // 2]:.0f}, most {late[-1]:.0f}; {size / (1 << 20):.1f} MiB a snapshot; the machine itself was late by {itself:.0f} at the worst", flush=True)
     print(f"catch_{name}_share {traps / (traps + without):.2f} of 1 vs the others: of {traps + without} stalls", flush=True)
-    return p99
+    return p99, itself
 
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        p99 = {name: measure(name, *scene) for name, scene in SCENES.items()}
+        of = {name: measure(name, *scene) for name, scene in SCENES.items()}
         os.chdir("/")
-    print(f"catch_busy_ratio {p99['busy'] / p99['alone']:.2f} x vs alone (goal: at most 1.2)")
-    sys.exit(p99["busy"] > 1.2 * p99["alone"] or max(p99[n] for n in ("alone", "busy", "threads")) > 2000)
+    print(f"catch_busy_ratio {of['busy'][0] / of['alone'][0]:.2f} x vs alone (goal: at most 1.2)")
+    goals = {"alone": 2000, "threads": 2000, "busy": min(2000, 1.2 * of["alone"][0])}
+    missed = {name for name, goal in goals.items() if of[name][0] > goal}
+    excused = {name for name in missed if of[name][0] - of[name][1] <= goals[name]}
+    if excused:
+        print("# inconclusive, as the machine itself was late:", *sorted(excused))
+    sys.exit(1 if missed - excused else 77 if excused else 0)
 
 
 main()

@@ -121,7 +121,7 @@ figure_server_cost() {
 
 # How soon the ring of the stalled thread stops, alone and while the recorder is busy.
 figure_catch() {
-    python3 "$SOURCE/tests/bench/catch.py" 200
+    python3 "$SOURCE/tests/bench/catch.py" 200 || [ $? = 77 ] # inconclusive, which it says
 }
 
 # In the emulated computer: how many calls of the thread that stalled lie after its stall, frozen in the kernel and from user space.
