@@ -254,6 +254,8 @@ int arm_run(struct arm *arm, struct st_error *err)
     while (!rc && arm->state != ARM_ENDING)
         rc = rec_loop_turn(arm->loop, err);
     arm_moves(arm, ARM_QUIT);
+    if (arm->options.triggers && arm_drain_stalls(arm, &late)) /* they are counted, and fire no more */
+        st_log_warn("%s", late.text);
     ending = arm->armed && !arm->ended_by_signal && end_with_snapshot(arm);
     arm_detach(arm);
     finish_writing(arm);

@@ -76,7 +76,7 @@ static int take_record(void *ctx, const struct perf_event_header *record, struct
         rc = arm_late_end(arm, record, stall, err);
         if (rc)
             return rc;
-    } else if (rc == 1 && arm_state_live(arm->state)) {
+    } else if (rc == 1 && arm->state != ARM_OFF) {
         arm->traps.without++;
     }
     return rec_store_add(arm->store, record, rec_record_time(record), err);
@@ -118,12 +118,13 @@ static int trap(struct arm *arm, const struct st_stall_record *record, struct st
 int arm_want(struct arm *arm, enum arm_reason reason, const struct st_stall_record *record,
              struct st_error *err)
 {
+    bool pending = arm_state_pending(arm->state);
     struct arm_cause *c = &arm->cause;
 
-    bool pending = arm_state_pending(arm->state);
-
-    if (!arm_state_live(arm->state))
+    if (!arm_state_live(arm->state)) {
+        arm->traps.without += reason == ARM_TRIGGER && arm->state != ARM_OFF;
         return 0;
+    }
     if (reason == ARM_INTERRUPT || reason == ARM_END || reason == ARM_TIMEOUT)
         arm->finish = true;
     if (reason == ARM_TRIGGER) {

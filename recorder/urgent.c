@@ -57,11 +57,12 @@ void rec_urgent_restore(void)
         setrlimit(RLIMIT_RTTIME, &before);
 }
 
-/* Where locked memory has a limit the rings need it, and whatever comes later could not be mapped. */
+/* Not what is mapped later (MCL_FUTURE): the kernel would walk through the rings. Where locked memory has a
+ * limit they need it. */
 void rec_urgent_memory(void)
 {
     if (rec_has_capability(CAP_IPC_LOCK))
-        mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
+        mlockall(MCL_CURRENT | MCL_ONFAULT);
 }
 
 void rec_urgent_begin(void)

@@ -3,8 +3,8 @@
 #ifndef ST_RECORDER_URGENT_H
 #define ST_RECORDER_URGENT_H
 
-/* Keeps the process's memory from being paged out, where this user may; to be called before rings are mapped,
- * or the kernel walks through them. Children do not inherit it. */
+/* Keeps what the process has mapped, its code above all, from being paged out, where this user may; to be
+ * called before rings are mapped, or the kernel walks through them. Children do not inherit it. */
 void rec_urgent_memory(void);
 
 /* Makes the calling thread one of SCHED_FIFO, where this user may. Neither children nor other threads inherit

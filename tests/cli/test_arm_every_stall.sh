@@ -66,7 +66,7 @@ check slow --cooldown 0 --then snapshot --then 'sleep 1'
 # Where no snapshot can be written each of them is counted.
 made=0 orders=0
 : >done
-ulimit -S -f 32
+ulimit -S -f 12
 start_arm --source sample -p "$target" --on 'syscall:clock_nanosleep>20ms' --snapshots 0 --cooldown 0 -o full --prometheus ./metrics
 ulimit -S -f unlimited
 stalls 4

@@ -484,6 +484,20 @@ static void end_comes_into_the_file(void **state)
     }
 }
 
+/* What is read when the recording is over fires no more, and is counted all the same. */
+static void counts_to_the_end(void **state)
+{
+    struct arm *arm = *state;
+
+    for (int i = 0; i < 2; i++) {
+        arm->state = i ? ARM_OFF : ARM_ENDING;
+        has_fired = true;
+        assert_int_equal(arm_drain_stalls(arm, &error), 0);
+        assert_int_equal(arm->traps.without, 1);
+        assert_int_equal(arm->traps.fired, 0);
+    }
+}
+
 /* There is no file that the end could be put into. */
 static void end_of_a_failed_writing(void **state)
 {
@@ -613,6 +627,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(keeps_record_of_failed_copy, begin, end),
         cmocka_unit_test_setup_teardown(end_comes_into_the_file, begin, end),
         cmocka_unit_test_setup_teardown(end_of_a_failed_writing, begin, end),
+        cmocka_unit_test_setup_teardown(counts_to_the_end, begin, end),
         cmocka_unit_test_setup_teardown(takes_another_while_it_is_written, begin, end),
         cmocka_unit_test_setup_teardown(snap_waits_for_the_clerk, begin, end),
         cmocka_unit_test_setup_teardown(tells_of_failed_writing, begin, end),
