@@ -24,6 +24,12 @@ stalls() {
     wait_for 60 at_least $orders '^[0-9]' done || fail "the target does not stall"
 }
 
+# How many fired, and how many did not, as arm says.
+told() {
+    fired=$(lines '^trap ' arm.out)
+    without=$(sed -n 's/^\([0-9]*\) stalls\? reached .* threshold while nothing could fire.*/\1/p' arm.err)
+}
+
 # counted SERIES: its value at the end of the recording
 counted() {
     sed -n "s/^stalltrap_$1_total //p" metrics
@@ -50,8 +56,7 @@ check() {
     wait_for 60 at_least 2 '^trap ' arm.out || fail "$name: it does not fire again" arm.out arm.err
     kill -INT "$arm"
     end_of "$arm" 60 arm
-    fired=$(lines '^trap ' arm.out)
-    without=$(sed -n 's/^\([0-9]*\) stalls\? reached .* threshold while nothing could fire.*/\1/p' arm.err)
+    told
     echo "$name: $made stalls, $fired fired, ${without:-0} without a snapshot"
     [ "$((fired + ${without:-0}))" -eq $made ] || fail "$name: $made stalls, but $fired and ${without:-0}" arm.out arm.err
     sums "$name" 1
@@ -73,8 +78,7 @@ stalls 4
 wait_for 60 at_least 1 '^stalltrap arm: ' arm.err || fail "that no snapshot can be written is not told" arm.out arm.err
 kill -INT "$arm"
 end_of "$arm" 60 arm
-fired=$(lines '^trap ' arm.out)
-without=$(sed -n 's/^\([0-9]*\) stalls\? reached .* threshold while nothing could fire.*/\1/p' arm.err)
+told
 [ "$((fired + ${without:-0}))" -eq 4 ] || fail "4 stalls, but $fired and ${without:-0}" arm.out arm.err
 sums full 0
 [ "$(counted traps_dropped)" -eq "$fired" ] || fail "$fired fired, $(counted traps_dropped) dropped" metrics
