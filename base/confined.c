@@ -1,5 +1,6 @@
 /* fork(2), give up everything, work; and the other side of the socket. */
 #include "base/confined.h"
+#include "base/clock.h"
 #include "base/confine.h"
 #include "base/log.h"
 
@@ -13,7 +14,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -47,10 +47,7 @@ struct answer {
 
 static uint64_t now_ms(void)
 {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+    return st_mono_ns() / 1000000;
 }
 
 /* ---- the child ---- */

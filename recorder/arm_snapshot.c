@@ -191,14 +191,13 @@ static int add_job(struct arm *arm, const struct arm_order *o, struct st_error *
                         flags, err);
 }
 
-static int keep_names(struct arm *arm, struct arm_order *o)
+static void keep_names(struct arm *arm, struct arm_order *o)
 {
     free(arm->last_data);
     free(arm->last_db);
     arm->last_data = o->data;
     arm->last_db = o->db;
     o->data = o->db = NULL;
-    return 0;
 }
 
 static int written(struct arm *arm, struct arm_order *o, struct st_error *err)
@@ -212,7 +211,9 @@ static int written(struct arm *arm, struct arm_order *o, struct st_error *err)
     rc = add_job(arm, o, err);
     if (!rc)
         rc = arm_open_written(arm, o, err);
-    return rc ? rc : keep_names(arm, o);
+    if (!rc)
+        keep_names(arm, o);
+    return rc;
 }
 
 /* A snapshot that was asked for while too many were being written can be taken. */

@@ -1,4 +1,5 @@
 /* `stalltrap snap`: asks a running arm for a snapshot. */
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/safetext.h"
@@ -16,7 +17,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -42,10 +42,7 @@ struct search {
 
 static long long now_ms(void)
 {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    return (long long)(st_mono_ns() / 1000000);
 }
 
 /* Connects; -1 with errno where nobody listens, or somebody who is neither root nor `owner`: anybody may put

@@ -1,5 +1,6 @@
 /* The child that reads what JIT compilers wrote down. */
 #include "recorder/code_names.h"
+#include "base/clock.h"
 #include "base/confined.h"
 #include "recorder/jitdump.h"
 #include "recorder/proc_maps.h"
@@ -22,11 +23,11 @@ struct answer {
     uint64_t symbols, names;
 };
 
-static uint64_t now_ns(clockid_t clock)
+static uint64_t cpu_ns(void)
 {
     struct timespec t;
 
-    clock_gettime(clock, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
@@ -76,7 +77,7 @@ static int read_files(void *ctx, int out)
     struct answer a = {.magic = MAGIC};
     bool bad;
 
-    map->stop_at = now_ns(CLOCK_PROCESS_CPUTIME_ID) + (uint64_t)r->patience * 500000;
+    map->stop_at = cpu_ns() + (uint64_t)r->patience * 500000;
     bad =
         (r->perf >= 0 && rec_perf_map_read(map, r->perf)) || (r->dump >= 0 && rec_jitdump_read(map, r->dump));
     rec_perf_map_sort(map);
@@ -171,7 +172,7 @@ static void read_by_child(pid_t pid, unsigned patience, struct rec_perf_map *map
 
 unsigned rec_code_names_read(pid_t pid, unsigned patience, struct rec_perf_map *map, char *why, size_t size)
 {
-    uint64_t begun = now_ns(CLOCK_MONOTONIC), took;
+    uint64_t begun = st_mono_ns(), took;
 
     *map = (struct rec_perf_map){0};
     *why = '\0';
@@ -179,6 +180,6 @@ unsigned rec_code_names_read(pid_t pid, unsigned patience, struct rec_perf_map *
         read_by_child(pid, patience, map, why, size);
     else
         explain(REC_PERF_WHOLE, &(struct st_confined_end){ST_CONFINED_LATE, 0}, why, size);
-    took = (now_ns(CLOCK_MONOTONIC) - begun) / 1000000;
+    took = (st_mono_ns() - begun) / 1000000;
     return took < patience ? (unsigned)took : patience;
 }

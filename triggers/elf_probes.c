@@ -101,24 +101,6 @@ static int read_arguments(const char *text, struct trg_probe_site *site)
 
 /* ---- where a probe is ---- */
 
-/* The offset in the file of an address, in code or beside it. */
-static bool offset_of(Elf *elf, uint64_t address, bool code, uint64_t *offset)
-{
-    size_t n = 0;
-
-    elf_getphdrnum(elf, &n);
-    for (size_t i = 0; i < n; i++) {
-        GElf_Phdr p;
-
-        if (!gelf_getphdr(elf, (int)i, &p) || p.p_type != PT_LOAD || !!(p.p_flags & PF_X) != code ||
-            address < p.p_vaddr || address - p.p_vaddr >= p.p_memsz)
-            continue;
-        *offset = address - p.p_vaddr + p.p_offset;
-        return true;
-    }
-    return false;
-}
-
 /* The three texts of a note, one behind the other. */
 struct texts {
     const char *provider, *name, *arguments;
@@ -155,8 +137,8 @@ static int take_note(struct notes *s, const char *note, size_t size)
         words[0] += s->base - words[1];
         words[2] += words[2] ? s->base - words[1] : 0;
     }
-    if (!offset_of(s->elf, words[0], true, &site.offset) ||
-        (words[2] && (!offset_of(s->elf, words[2], false, &site.semaphore) || !site.semaphore))) {
+    if (!trg_elf_offset(s->elf, words[0], true, &site.offset) ||
+        (words[2] && (!trg_elf_offset(s->elf, words[2], false, &site.semaphore) || !site.semaphore))) {
         errno = EBADMSG;
         return -1;
     }

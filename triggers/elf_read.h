@@ -19,6 +19,10 @@ enum {
     TRG_PROBE_REGISTERS = 21, /* of the kernel's struct pt_regs */
 };
 
+/* The offset in the file of an address, in code or beside it. False: no byte of the file is there. */
+struct Elf;
+bool trg_elf_offset(struct Elf *elf, uint64_t address, bool code, uint64_t *offset);
+
 struct trg_elf_function {
     uint64_t offset; /* in the file */
 

@@ -95,7 +95,7 @@ struct search {
     bool overflow;
 };
 
-static bool offset_of(Elf *elf, uint64_t address, uint64_t *offset)
+bool trg_elf_offset(Elf *elf, uint64_t address, bool code, uint64_t *offset)
 {
     size_t n = 0;
 
@@ -103,12 +103,11 @@ static bool offset_of(Elf *elf, uint64_t address, uint64_t *offset)
     for (size_t i = 0; i < n; i++) {
         GElf_Phdr p;
 
-        if (!gelf_getphdr(elf, (int)i, &p) || p.p_type != PT_LOAD || !(p.p_flags & PF_X))
+        if (!gelf_getphdr(elf, (int)i, &p) || p.p_type != PT_LOAD || !!(p.p_flags & PF_X) != code ||
+            address < p.p_vaddr || address - p.p_vaddr >= p.p_filesz)
             continue;
-        if (address >= p.p_vaddr && address - p.p_vaddr < p.p_filesz) {
-            *offset = address - p.p_vaddr + p.p_offset;
-            return true;
-        }
+        *offset = address - p.p_vaddr + p.p_offset;
+        return true;
     }
     return false;
 }
@@ -146,7 +145,7 @@ static bool take_function(void *ctx, const struct table *t, const GElf_Sym *symb
     struct search *s = ctx;
     uint64_t offset;
 
-    if (!is_name(name, s->name) || !offset_of(t->elf, symbol->st_value, &offset))
+    if (!is_name(name, s->name) || !trg_elf_offset(t->elf, symbol->st_value, true, &offset))
         return true;
     for (size_t i = 0; i < s->n; i++)
         if (s->to[i].offset == offset)

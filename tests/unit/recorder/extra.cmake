@@ -18,6 +18,7 @@ add_dependencies(unit_recorder_step exits_at_once)
 target_compile_definitions(unit_recorder_step PRIVATE EXITS_AT_ONCE="$<TARGET_FILE:exits_at_once>")
 
 # What is around a trap, replaced.
+target_sources(unit_recorder_arm_snapshot PRIVATE ${CMAKE_CURRENT_LIST_DIR}/arm_world.c)
 foreach(name rec_clock_now rec_clock_moment rec_group_drain trg_complete trg_frames trg_hold trg_text trg_describe trg_lost rec_sideband_drain
              rec_snapshot_next rec_snapshot_write rec_jobs_add rec_jobs_waiting rec_jobs_go arm_limits_next arm_limits_again
              rec_kallsyms_open rec_facts_take rec_clerk_give rec_clerk_busy rec_room_fill)
