@@ -187,9 +187,9 @@ static const char *softirq_of(const struct dec_model *m, const struct pd_sample 
 /* What in the interrupt wakes: the innermost function that does more than that. */
 static const char *irq_function(const struct dec_model *m, const struct pd_sample *s)
 {
-    static const char *const wake[] = {"__traceiter_", "try_to_wake_up", "wake_up_",
-                                       "__wake_up",    "default_wake_",  "autoremove_wake_",
-                                       "ttwu_",        "swake_up_",      "complete"};
+    static const char *const wake[] = {"bpf_prog_",        "bpf_trace_run", "__bpf_trace_", "__traceiter_",
+                                       "try_to_wake_up",   "wake_up_",      "__wake_up",    "default_wake_",
+                                       "autoremove_wake_", "ttwu_",         "swake_up_",    "complete"};
     const char *name;
 
     for (uint64_t i = 0; i < s->ncallchain && (name = name_at(m, s, i)); i++) {

@@ -69,6 +69,35 @@ static bool is_tracing(const struct work *w, uint64_t address)
     return name && !strncmp(name->name, tracing, sizeof(tracing) - 1);
 }
 
+/* What the kernel runs a BPF program by that listens to a tracepoint. */
+static bool runs_program(const struct work *w, uint64_t address)
+{
+    static const char *const names[] = {"bpf_trace_run", "__bpf_trace_", "bpf_prog_"};
+    const struct dec_kernel_name *name = dec_sideband_kernel_name(w->m->sb, address);
+
+    for (size_t i = 0; name && i < sizeof(names) / sizeof(names[0]); i++)
+        if (!strncmp(name->name, names[i], strlen(names[i])))
+            return true;
+    return false;
+}
+
+/* How much of a chain, innermost first, is of the program that wrote it: it is the innermost, and mostly its
+ * code has no name. 0: it was the kernel itself. */
+static uint64_t of_program(const struct work *w, const struct pd_sample *s)
+{
+    uint64_t i = 0, n = 0;
+
+    while (i < s->ncallchain && s->callchain[i] >= PERF_CONTEXT_MAX)
+        i++;
+    for (; i < s->ncallchain && s->callchain[i] < PERF_CONTEXT_MAX; i++) {
+        if (runs_program(w, s->callchain[i]))
+            n = i + 1;
+        else if (dec_sideband_kernel_name(w->m->sb, s->callchain[i]))
+            break;
+    }
+    return n;
+}
+
 static int kernel_frame(struct work *w, uint64_t time, uint64_t address, bool returns,
                         struct dec_sample_frame *frame)
 {
@@ -139,6 +168,7 @@ static int take_frames(struct work *w, uint64_t time, const struct pd_sample *s)
 {
     bool user = false, first = true;
     size_t leaf = 0, users = 0;
+    uint64_t own = of_program(w, s);
     int rc = 0;
 
     for (uint64_t i = 0; i < s->ncallchain && !rc; i++) {
@@ -150,7 +180,7 @@ static int take_frames(struct work *w, uint64_t time, const struct pd_sample *s)
             first = true;
             continue;
         }
-        if (!user && is_tracing(w, address)) {
+        if (i < own || (!user && is_tracing(w, address))) {
             first = false;
             continue;
         }

@@ -124,6 +124,8 @@ struct arm {
 
     struct rec_store *store;
 
+    struct trg_select *select; /* NULL: events are opened on threads */
+
     struct rec_sideband *sideband;
 
     struct rec_group stalls; /* bpf-output events */

@@ -6,6 +6,7 @@
 #include "recorder/perf_event.h"
 #include "recorder/privileges.h"
 #include "recorder/runtimes.h"
+#include "recorder/select.h"
 #include "recorder/signals.h"
 #include "recorder/snapshot.h"
 #include "recorder/snapshot_name.h"
@@ -108,6 +109,7 @@ static struct rec_source_config source_config(const struct arm *arm)
         .frequency = (unsigned)arm->options.frequency,
         .callgraph = arm->options.callgraph,
         .every_switch = arm->options.every_switch,
+        .select = arm->select,
         .syscalls = arm->options.syscalls,
     };
 }
@@ -115,8 +117,11 @@ static struct rec_source_config source_config(const struct arm *arm)
 static int choose_source(struct arm *arm, struct st_error *err)
 {
     struct rec_source_config config = source_config(arm);
+    int rc = rec_source_choose(arm->options.source, &config, &arm->ops, err);
 
-    return rec_source_choose(arm->options.source, &config, &arm->ops, err);
+    if (rc || !arm->ops->selects || !arm->ops->selects(&config))
+        return rc;
+    return rec_select_open(&arm->options.target, &arm->select, err);
 }
 
 /* With a ring of a given size the side-band is not to be the larger part of a snapshot. What there is of
@@ -141,6 +146,7 @@ static int open_sideband(struct arm *arm, struct st_error *err)
         .command = arm->launch.pid,
         .switches = !arm->ops->own_switches,
         .kernel = source.kernel && !arm->ops->own_switches,
+        .select = arm->select,
         .wake_at_once = arm->ops->thread_started && !inherits,
     };
     const struct rec_store_bounds bounds = store_bounds(arm);
@@ -441,6 +447,8 @@ void arm_detach(struct arm *arm)
     rec_group_close(&arm->stalls, arm->loop);
     rec_sideband_close(arm->sideband, arm->loop);
     arm->sideband = NULL;
+    trg_select_close(arm->select);
+    arm->select = NULL;
 }
 
 void arm_hang_up(struct arm *arm)

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "recorder/perf_event.h"
 #include "recorder/perf_record.h"
+#include "recorder/pid_set.h"
 #include "recorder/synth.h"
 #include "recorder/target_threads.h"
 
@@ -16,6 +17,7 @@ enum {
     STATE_RING = 64 * 1024,
     SWITCH_RING = 256 * 1024,
     MACHINE_RING = 1024 * 1024, /* of either, when every process writes into it */
+    SELECT_RING = 128 * 1024,   /* of the state, when every process writes into it and the target's is kept */
 };
 
 /* A thread that a FORK record told of: it inherited the events. */
@@ -41,14 +43,58 @@ struct rec_sideband {
     ST_VEC(struct born) born; /* while attaching */
 
     bool attaching;
+
+    rec_pid_set pids; /* with config.select */
 };
+
+struct switch_record {
+    struct perf_event_header header;
+
+    struct rec_trailer trailer;
+};
+
+/* As the kernel would write it for an event on the thread (PERF_RECORD_SWITCH). */
+static int add_switch(struct rec_sideband *sb, const struct rec_sample_head *sample, uint32_t pid,
+                      uint32_t tid, uint16_t misc, struct st_error *err)
+{
+    const struct switch_record r = {
+        .header = {.type = PERF_RECORD_SWITCH, .misc = misc, .size = sizeof(r)},
+        .trailer = {.pid = pid, .tid = tid, .time = sample->time, .cpu = sample->cpu, .id = sample->id},
+    };
+
+    return tid ? rec_store_add(sb->store, &r.header, sample->time, err) : 0;
+}
+
+static int take_switch(struct rec_sideband *sb, const struct perf_event_header *record, struct st_error *err)
+{
+    const struct rec_sample_head *sample = (const struct rec_sample_head *)record;
+    uint16_t out = PERF_RECORD_MISC_SWITCH_OUT;
+    uint64_t raw[REC_RAW_WORDS];
+    struct select_switch s;
+    size_t at;
+    int rc;
+
+    if (rec_sample_raw(record, raw, &at) < sizeof(s))
+        return 0;
+    memcpy(&s, raw, sizeof(s));
+    if (s.preempt)
+        out |= PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;
+    rc = add_switch(sb, sample, s.prev_pid, s.prev_tid, out, err);
+    return rc ? rc : add_switch(sb, sample, s.next_pid, s.next_tid, 0, err);
+}
 
 static int take_record(void *ctx, const struct perf_event_header *record, struct st_error *err)
 {
     struct rec_sideband *sb = ctx;
     const struct rec_task_record *task = (const struct rec_task_record *)record;
-    int rc = rec_store_add(sb->store, record, rec_record_time(record), err);
+    int rc;
 
+    if (sb->config.select && record->type == PERF_RECORD_SAMPLE)
+        return take_switch(sb, record, err);
+    rc = sb->config.select ? rec_pid_set_takes(&sb->pids, record) : 1;
+    if (rc <= 0)
+        return rc ? st_nomem(err, "the list of processes") : 0;
+    rc = rec_store_add(sb->store, record, rec_record_time(record), err);
     if (rc || record->type != PERF_RECORD_FORK)
         return rc;
     if (sb->attaching && st_vec_push(&sb->born, (struct born){(pid_t)task->pid, (pid_t)task->tid}))
@@ -94,21 +140,46 @@ static void open_kernel(struct rec_sideband *sb, const rec_cpu_list *cpus)
     }
 }
 
+/* Of each context switch of the target's threads, which it writes. */
+static void select_attr(struct perf_event_attr *attr)
+{
+    rec_perf_dummy(attr);
+    attr->config = PERF_COUNT_SW_BPF_OUTPUT;
+    attr->sample_period = 1;
+    attr->sample_type |= PERF_SAMPLE_RAW;
+}
+
+static int set_outputs(struct rec_sideband *sb, struct st_error *err)
+{
+    const struct rec_group *group = &sb->groups[REC_SIDEBAND_SWITCHES];
+    int rc = 0;
+
+    for (size_t i = 0; !rc && sb->config.switches && i < group->events.n; i++)
+        rc = trg_select_set_output(sb->config.select, TRG_SELECT_SWITCHES, group->rings.at[i].cpu,
+                                   group->events.at[i].fd, err);
+    return rc;
+}
+
 static int open_groups(struct rec_sideband *sb, struct st_error *err)
 {
     struct perf_event_attr state, switches;
     bool all = sb->config.target->kind == ST_TARGET_ALL;
-    size_t state_ring = all ? MACHINE_RING : STATE_RING, switch_ring = all ? MACHINE_RING : SWITCH_RING;
+    size_t state_ring = all                 ? MACHINE_RING
+                        : sb->config.select ? SELECT_RING
+                                            : STATE_RING,
+           switch_ring = all ? MACHINE_RING : SWITCH_RING;
     rec_cpu_list cpus = {0};
     int rc = rec_cpus_online(&cpus, err);
 
     rec_perf_dummy(&state);
     state.mmap = state.mmap2 = state.comm = state.comm_exec = state.task = state.build_id = 1;
     drop_unknown_fields(&state);
-    state.inherit = 1;
+    state.inherit = !sb->config.select;
     rec_perf_dummy(&switches);
     switches.context_switch = 1;
     switches.inherit = 1;
+    if (sb->config.select)
+        select_attr(&switches);
     if (!rc)
         rc = rec_group_open(&sb->groups[REC_SIDEBAND_STATE], &state, &cpus, state_ring,
                             sb->config.wake_at_once ? 1 : state_ring / 2, err);
@@ -182,6 +253,25 @@ static int drop_doubles(struct rec_sideband *sb, struct st_error *err)
     return rc;
 }
 
+/* All events stand on the CPUs. */
+static int attach_cpus(struct rec_sideband *sb, struct st_error *err)
+{
+    const struct st_target *target = sb->config.target;
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < target->npids; i++)
+        rc = rec_pid_set_add(&sb->pids, target->pids[i]) ? st_nomem(err, "the list of processes") : 0;
+    sb->attaching = true;
+    if (!rc)
+        rc = attach(sb, -1, err);
+    if (!rc)
+        rc = set_outputs(sb, err);
+    if (!rc)
+        rc = rec_sideband_drain(sb, err);
+    sb->attaching = false;
+    return rc;
+}
+
 static int attach_target(struct rec_sideband *sb, struct st_error *err)
 {
     const struct st_target *target = sb->config.target;
@@ -190,6 +280,8 @@ static int attach_target(struct rec_sideband *sb, struct st_error *err)
 
     if (target->kind == ST_TARGET_ALL)
         return attach(sb, -1, err);
+    if (sb->config.select)
+        return attach_cpus(sb, err);
     sb->attaching = true;
     rc = rec_each_thread(target, sb->config.command, attach_new_thread, &walk, &walk.rounds, err);
     if (!rc)
@@ -287,5 +379,6 @@ void rec_sideband_close(struct rec_sideband *sb, int loop)
         rec_group_close(&sb->groups[i], loop);
     st_vec_free(&sb->attached);
     st_vec_free(&sb->born);
+    st_vec_free(&sb->pids);
     free(sb);
 }

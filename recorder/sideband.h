@@ -8,6 +8,7 @@
 #include "recorder/event_group.h"
 #include "recorder/perf_clock.h"
 #include "recorder/record_store.h"
+#include "triggers/select.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,12 +25,16 @@ struct rec_sideband_config {
 
     bool kernel; /* how the kernel's code changes too, where this user may see it */
 
+    struct trg_select *select; /* not NULL: events stand on the CPUs; of context switches they are what it
+                                * writes, of processes the target's are kept. Stays the caller's. */
+
     bool wake_at_once; /* on every state record: the source must hear of new threads */
 };
 
-/* Opens dummy events on every thread of the target (those it creates later are covered by inheritance) and
- * puts what is there already into the store. Live when it returns. ST_ECANNOT, ST_EFAIL (the target ended);
- * everything is then undone. clock and store stay the caller's and must outlive it. */
+/* Opens dummy events on every thread of the target (those it creates later are covered by inheritance), or
+ * with config.select on the CPUs, and puts what is there already into the store. Live when it returns.
+ * ST_ECANNOT, ST_EFAIL (the target ended); everything is then undone. clock and store stay the caller's and
+ * must outlive it. */
 int rec_sideband_open(const struct rec_sideband_config *config, struct rec_clock *clock,
                       struct rec_store *store, struct rec_sideband **sideband, struct st_error *err);
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/target.h"
 #include "recorder/record_filter.h"
+#include "triggers/select.h"
 
 #include <linux/perf_event.h>
 #include <signal.h>
@@ -50,6 +51,10 @@ struct rec_source_config {
 
     bool every_switch; /* each context switch and wake-up is sampled, whatever it costs (sources that sample)
                         */
+
+    struct trg_select
+        *select; /* what the target's is of events on the CPUs; NULL: events are opened on threads
+                  */
 
     bool syscalls; /* a mark at each system call's entry and exit, where the source can */
 };
@@ -196,6 +201,9 @@ struct rec_source_ops {
      * sorted and owned by the caller. 0, or -1 when memory ran out (what is there is the caller's to free).
      */
     int (*filter)(struct rec_source *s, struct rec_filter *filter);
+
+    /* Whether with this configuration its events can stand on the CPUs (config.select). NULL: no. */
+    bool (*selects)(const struct rec_source_config *config);
 
     /* Whether it waits for a trigger's announcement (freeze_on_trigger), which then is to come as early as it
      * can. NULL: no. */

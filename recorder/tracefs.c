@@ -119,6 +119,20 @@ int rec_tracepoint_id(const char *name, uint64_t *id, struct st_error *err)
     return rc;
 }
 
+int rec_tracepoint_format(const char *name, rec_text *text, struct st_error *err)
+{
+    char path[MOST_NAME];
+    int rc;
+
+    path_of(name, "format", path, sizeof(path));
+    rc = add_file(text, path, err);
+    if (rc)
+        return rc;
+    memmove(text->at, text->at + sizeof(uint64_t), text->n - sizeof(uint64_t));
+    text->n -= sizeof(uint64_t);
+    return add(text, "", 1) ? st_nomem(err, "the description of tracepoints") : 0;
+}
+
 static int add_u32(rec_text *text, uint32_t value)
 {
     return add(text, &value, sizeof(value));

@@ -86,7 +86,7 @@ static __always_inline bool maybe_followed(struct task_struct *task)
 }
 
 /* Whether the task is in the cgroup or below it. */
-static __noinline bool in_cgroup(struct task_struct *task)
+static __noinline __attribute__((unused)) bool in_cgroup(struct task_struct *task)
 {
     struct cgroup *cgroup = BPF_CORE_READ(task, cgroups, dfl_cgrp);
 

@@ -187,6 +187,8 @@ struct task_struct {
 
     unsigned int flags;
 
+    int prio, exit_state;
+
     unsigned int on_cpu; /* a byte from 7.2: CO-RE changes the size of a load of an unsigned one only */
 
     int pid;

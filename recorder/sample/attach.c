@@ -110,7 +110,7 @@ static bool halve(struct rec_source *s)
 
 static int add_target(struct rec_source *s, const struct rec_source_config *config, struct st_error *err)
 {
-    if (config->target->kind == ST_TARGET_ALL)
+    if (config->target->kind == ST_TARGET_ALL || s->select)
         return add_cpus(s, err);
     return rec_each_thread(config->target, config->command, take_thread, s, &s->rounds, err);
 }

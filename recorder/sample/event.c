@@ -41,7 +41,7 @@ static struct perf_event_attr common(const struct rec_source *s, const struct re
         .sample_id_all = 1,
         .write_backward = 1,
         .exclude_hv = 1,
-        .inherit = s->per_cpu && config->target->kind != ST_TARGET_ALL,
+        .inherit = s->per_cpu && config->target->kind != ST_TARGET_ALL && !config->select,
     };
 }
 
@@ -174,17 +174,40 @@ static int opening_failed(const struct smp_event *e, struct st_error *err)
     return rec_perf_refused(what, err);
 }
 
+void smp_event_by_program(struct perf_event_attr *attr)
+{
+    attr->type = PERF_TYPE_SOFTWARE;
+    attr->config = PERF_COUNT_SW_BPF_OUTPUT;
+    attr->sample_period = 1;
+}
+
+/* What of it is the target's. */
+static int select_records(const struct rec_source *s, const struct smp_event *e, enum smp_kind kind,
+                          struct st_error *err)
+{
+    if (!s->select)
+        return 0;
+    if (kind == SMP_SAMPLES)
+        return trg_select_filter(s->select, e->fd[kind], err);
+    return trg_select_set_output(s->select, TRG_SELECT_SWITCH_MARKS, e->cpu, e->fd[kind], err);
+}
+
 /* An event of the group. Without that of the switches, where a thread left its CPU is between two samples. */
 static int open_member(const struct rec_source *s, struct smp_event *e, enum smp_kind kind,
                        struct st_error *err)
 {
-    const struct smp_attr *a = &s->kinds[kind];
+    struct perf_event_attr attr = s->kinds[kind].attr;
+    int rc;
 
-    if (!a->name)
+    if (!s->kinds[kind].name)
         return 0;
-    e->fd[kind] = rec_perf_event_in_group(&a->attr, e->tid, e->cpu, kind ? e->fd[SMP_SAMPLES] : -1);
-    if (e->fd[kind] >= 0)
-        return rec_perf_id(e->fd[kind], &e->id[kind], err);
+    if (s->select && kind == SMP_SWITCHES)
+        smp_event_by_program(&attr);
+    e->fd[kind] = rec_perf_event_in_group(&attr, e->tid, e->cpu, kind ? e->fd[SMP_SAMPLES] : -1);
+    if (e->fd[kind] >= 0) {
+        rc = rec_perf_id(e->fd[kind], &e->id[kind], err);
+        return rc ? rc : select_records(s, e, kind, err);
+    }
     if (kind != SMP_SWITCHES)
         return opening_failed(e, err);
     st_log_debug("no samples at context switches: %s", strerror(errno));

@@ -1,6 +1,7 @@
 /* Keeps what context switches and wake-ups cost within the budget: counts them while it records, and samples
  * one in so many of those that come too often. Counts of the kernel's events go on whether they are sampled
  * or not. */
+#include "base/clock.h"
 #include "base/log.h"
 #include "recorder/loop.h"
 #include "recorder/perf_event.h"
@@ -77,12 +78,12 @@ int smp_pace_open(struct rec_source *s, const struct rec_source_config *config, 
     int rc;
 
     b->none = config->every_switch;
-    b->may_slow = !config->frequency && s->frequency > SMP_SLOW_RATE;
+    b->may_slow = !s->select && !config->frequency && s->frequency > SMP_SLOW_RATE;
     b->switches = b->wakes = 1;
     b->rate = s->frequency;
     if (b->none)
         return 0;
-    rc = begin_guess(s, config, err);
+    rc = s->select ? 0 : begin_guess(s, config, err);
     if (rc)
         return rc;
     b->cost = smp_cost_measure(&s->kinds[SMP_SAMPLES].attr, SMP_SLOW_RATE, &s->kinds[SMP_SWITCHES].attr);
@@ -253,10 +254,41 @@ static void take_guess(struct rec_source *s, uint64_t ns)
         s->wakes.at[k].pace.rate = a_second(all / s->wakes.n, ns);
 }
 
+/* Of what samples at switches and wake-ups may take of a CPU, each of the two has a half; of that again one
+ * half is for whoever comes, the other is the threads' own. */
+static void pace_select(struct rec_source *s)
+{
+    uint64_t quarter = SMP_MARK_BUDGET / s->budget.cost.mark / 4 + 1;
+    uint64_t threads = trg_select_threads(s->select);
+    struct select_pace pace = {.shared_ns = 1000000000 / quarter};
+
+    pace.own_ns = pace.shared_ns * (threads / s->cpus.n + 1);
+    trg_select_set_pace(s->select, pace);
+}
+
+/* What the program left out. */
+static void look_at_select(struct rec_source *s, uint64_t perf_now)
+{
+    const struct select_left left = trg_select_left(s->select);
+    struct smp_budget *b = &s->budget;
+
+    if (left.since_ktime && !b->since)
+        b->since = perf_now - (st_kernel_ns() - left.since_ktime);
+    if (trg_select_lost(s->select) && !b->told_lost)
+        st_log_warn("%" PRIu64 " context switches and wake-ups could not be recorded (told once)",
+                    trg_select_lost(s->select));
+    b->told_lost = b->told_lost || trg_select_lost(s->select);
+    b->switches = (unsigned)left.run[SELECT_SWITCHES] + 1;
+    b->wakes = (unsigned)left.run[SELECT_WAKES] + 1;
+}
+
 void smp_pace_begin(struct rec_source *s)
 {
     struct smp_budget *b = &s->budget;
     uint64_t now = 0;
+
+    if (s->select && !b->none)
+        pace_select(s);
 
     if (b->timer < 0 || rec_timer_set(b->timer, SMP_LOOK_NS, SMP_LOOK_NS, NULL) ||
         rec_clock_now(&s->clock, &now, NULL))
@@ -316,6 +348,12 @@ void smp_pace_look(struct rec_source *s)
     if (is_too_early(s, ns))
         return;
     b->looked = now;
+    if (s->select) {
+        pace_select(s);
+        look_at_select(s, now);
+        tell(s);
+        return;
+    }
     if (count_switches(s, ns, s->rings.at))
         return;
     for (size_t i = 0; i < s->wakes.n; i++)
@@ -347,8 +385,11 @@ void smp_pace_describe(const struct rec_source *s, char *text, size_t size)
 void smp_pace_meta(struct rec_source *s, char *text, size_t size)
 {
     const struct smp_budget *b = &s->budget;
+    uint64_t now = 0;
 
     text[0] = '\0';
+    if (s->select && !b->none && !rec_clock_now(&s->clock, &now, NULL))
+        look_at_select(s, now);
     if (b->since)
         snprintf(text, size, "since=%" PRIu64 " switches=%u wakes=%u rate=%u of=%u", b->since, b->switches,
                  b->wakes, b->rate, s->frequency);

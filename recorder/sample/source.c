@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ------------------------------------------------------------------ */
 /* Whether it can                                                      */
@@ -22,8 +23,19 @@ static bool wants_cpus(const struct rec_source_config *config)
         return true;
     if (config->rings == REC_RINGS_THREAD)
         return false;
+    if (config->select)
+        return true;
     /* What a command starts is recorded from its first instruction only where it inherits the event. */
     return t->kind == ST_TARGET_COMMAND || rec_count_threads(t) > SMP_FEW_THREADS;
+}
+
+/* Not the stack of branches, which the kernel keeps for a thread, not for a CPU; and not system calls, of
+ * which there would be those of all processes. A command is not there yet. */
+static bool smp_selects(const struct rec_source_config *config)
+{
+    return config->target->npids && config->target->kind != ST_TARGET_ALL &&
+           config->target->kind != ST_TARGET_COMMAND && config->rings != REC_RINGS_THREAD &&
+           config->callgraph != REC_CALLGRAPH_LBR && !config->syscalls;
 }
 
 static int smp_probe(const struct rec_source_config *config, struct st_error *err)
@@ -38,9 +50,20 @@ static int smp_probe(const struct rec_source_config *config, struct st_error *er
 /* ------------------------------------------------------------------ */
 /* Opening                                                             */
 
+/* Where a target may use some CPUs of many, all their rings together have a bound. */
+static uint64_t cpu_bytes(const struct rec_source *s)
+{
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t bytes = SMP_CPU_BYTES;
+
+    while (s->select && bytes > SMP_CPU_LEAST && bytes * (uint64_t)cpus > SMP_CPUS_BYTES)
+        bytes /= 2;
+    return bytes;
+}
+
 static size_t ring_size(const struct rec_source *s, uint64_t asked)
 {
-    uint64_t bytes = asked ? asked : s->per_cpu ? SMP_CPU_BYTES : SMP_THREAD_BYTES;
+    uint64_t bytes = asked ? asked : s->per_cpu ? cpu_bytes(s) : SMP_THREAD_BYTES;
     size_t size = SMP_RING_LEAST;
 
     if (!asked && s->callgraph == REC_CALLGRAPH_DWARF)
@@ -88,6 +111,7 @@ static int smp_open(const struct rec_source_config *config, struct rec_source **
         return st_nomem(err, "the source sample");
     s->clock.fd = s->budget.timer = -1;
     s->per_cpu = wants_cpus(config);
+    s->select = config->select;
     s->callgraph = config->callgraph;
     s->asked = s->ring_bytes = ring_size(s, config->ring_bytes);
     rc = rec_clock_open(&s->clock, err);
@@ -112,7 +136,7 @@ static int smp_open(const struct rec_source_config *config, struct rec_source **
 static int smp_start(struct rec_source *s, struct st_error *err)
 {
     uint64_t now;
-    int rc = 0;
+    int rc = s->select ? trg_select_start(s->select, err) : 0;
 
     smp_pace_begin(s);
     for (size_t i = 0; !rc && !s->kinds[SMP_SAMPLES].attr.enable_on_exec && i < s->events.n; i++)
@@ -368,6 +392,9 @@ static void smp_describe(struct rec_source *s, char *text, size_t size)
         snprintf(less, sizeof(less), " (the memory limits allow no %s)",
                  st_format_size(s->asked, asked, sizeof(asked)));
     snprintf(many, sizeof(many), "%zu %s%s", n, s->per_cpu ? "CPU" : "thread", n == 1 ? "" : "s");
+    if (s->select)
+        snprintf(many, sizeof(many), "%zu CPU%s, %u thread%s", n, n == 1 ? "" : "s",
+                 trg_select_threads(s->select), trg_select_threads(s->select) == 1 ? "" : "s");
     if (*s->no_wakes)
         snprintf(wakes, sizeof(wakes), ", no wake-ups (%s)", s->no_wakes);
     smp_pace_describe(s, left, sizeof(left));
@@ -387,6 +414,7 @@ const struct rec_source_ops rec_source_sample = {
     .poll_fd = smp_poll_fd,
     .service = smp_service,
     .inherits = wants_cpus,
+    .selects = smp_selects,
     .thread_started = smp_thread_started,
     .mark = smp_mark,
     .has_room = smp_has_room,

@@ -10,9 +10,11 @@
 #include "recorder/source.h"
 
 enum {
-    SMP_THREAD_BYTES = 1 << 20,  /* the defaults: of a ring of a thread, */
-    SMP_CPU_BYTES = 4 << 20,     /* and of a CPU */
-    SMP_DUMP_FACTOR = 8,         /* times as large where samples carry a piece of the stack */
+    SMP_THREAD_BYTES = 1 << 20, /* the defaults: of a ring of a thread, */
+    SMP_CPU_BYTES = 4 << 20,    /* and of a CPU, */
+    SMP_CPU_LEAST = 512 << 10,  /* at least so much */
+    SMP_CPUS_BYTES = 64 << 20, /* where those of all CPUs, of which a target may use a few, would take more */
+    SMP_DUMP_FACTOR = 8,       /* times as large where samples carry a piece of the stack */
     SMP_WAKE_BYTES = 512 * 1024, /* of a ring of wake-ups */
     SMP_RING_LEAST = 16 * 1024,
     SMP_STACK_BYTES = 8192, /* of the stack in a sample, to be unwound by DWARF */
@@ -88,7 +90,7 @@ struct smp_budget {
 
     unsigned rate; /* samples a second, the fewest that a thread has */
 
-    bool told;
+    bool told, told_lost;
 };
 
 struct rec_source {
@@ -101,6 +103,10 @@ struct rec_source {
     unsigned frequency;
 
     bool per_cpu; /* rings are of CPUs, else of threads */
+
+    struct trg_select
+        *select; /* not NULL: events stand on the CPUs, and it decides what is written; not owned
+                  */
 
     bool running; /* enabled, or waiting for exec */
 
@@ -142,6 +148,10 @@ int smp_event_attr(struct rec_source *s, const struct rec_source_config *config,
 /* Opens the events of a thread (tid -1: whoever runs) on a CPU (-1: wherever it runs), disabled. 0, 1:
  * the thread has ended; or ST_ECANNOT, ST_EFAIL with nothing open. */
 int smp_event_open(const struct rec_source *s, struct smp_event *event, struct st_error *err);
+
+/* Turns the attribute of a tracepoint's event into that of one that a BPF program writes the same records
+ * into. */
+void smp_event_by_program(struct perf_event_attr *attr);
 
 /* Makes all write into the ring of `owner`. */
 int smp_event_join(const struct smp_event *event, int owner, struct st_error *err);

@@ -125,6 +125,16 @@ static int set_filter(const struct rec_source *s, const char *filter)
     return 0;
 }
 
+static int set_outputs(const struct rec_source *s, struct st_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < s->wakes.n; i++)
+        rc = trg_select_set_output(s->select, TRG_SELECT_WAKE_MARKS, s->wake_rings.at[i].cpu,
+                                   s->wakes.at[i].fd, err);
+    return rc;
+}
+
 static int filter_target(struct rec_source *s, const struct rec_source_config *config, struct st_error *err)
 {
     char filter[FILTER_BYTES];
@@ -132,6 +142,8 @@ static int filter_target(struct rec_source *s, const struct rec_source_config *c
 
     if (config->target->kind == ST_TARGET_ALL)
         return 0;
+    if (s->select)
+        return set_outputs(s, err);
     s->woken_from = last_number() + 1;
     rc = rec_each_thread(config->target, config->command, take_tid, s, NULL, err);
     if (rc)
@@ -155,9 +167,15 @@ void smp_wake_born(struct rec_source *s, pid_t tid)
 
 static int add_cpu(struct rec_source *s, int cpu)
 {
-    struct smp_wake wake = {.fd = rec_perf_event(&s->kinds[SMP_WAKINGS].attr, -1, cpu)};
-    struct smp_ring ring = {.fd = wake.fd, .pid = -1, .tid = -1, .cpu = cpu, .bytes = SMP_WAKE_BYTES};
+    struct perf_event_attr attr = s->kinds[SMP_WAKINGS].attr;
+    struct smp_wake wake;
+    struct smp_ring ring = {.pid = -1, .tid = -1, .cpu = cpu, .bytes = SMP_WAKE_BYTES};
     int rc;
+
+    if (s->select)
+        smp_event_by_program(&attr);
+    wake = (struct smp_wake){.fd = rec_perf_event(&attr, -1, cpu)};
+    ring.fd = wake.fd;
 
     if (wake.fd < 0)
         return refused(s, errno == EMFILE || errno == ENFILE ? "too many open files" : "no permission");

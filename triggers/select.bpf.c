@@ -1,0 +1,281 @@
+/* Of what happens on the CPUs, what is the target's. Events that the kernel takes to a thread and away from
+ * it at every context switch cost that thread 0.5 us and more each time; those here stand still on the CPUs,
+ * and a program decides which records are written. */
+#include "triggers/kernel.h"
+#include "triggers/select_shared.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+#define BURST 16 /* marks that may follow one another at once */
+
+struct bucket {
+    st_u64 next; /* ktime from which on another is due: the later, the more were taken in advance */
+};
+
+struct thread {
+    st_u64 task; /* address of the task; 0: unused */
+
+    st_u32 slot;
+
+    struct bucket own[SELECT_MARKS];
+
+    st_u64 run[SELECT_MARKS]; /* left out since the last that was taken */
+};
+
+#include "triggers/follow.bpf.h"
+
+struct cpu_buckets {
+    struct bucket shared[SELECT_MARKS];
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, st_u32);
+    __type(value, struct cpu_buckets);
+} buckets SEC(".maps");
+
+#define OUTPUT_MAP(name)                                                                                     \
+    struct {                                                                                                 \
+        __uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);                                                         \
+        __uint(key_size, sizeof(int));                                                                       \
+        __uint(value_size, sizeof(int));                                                                     \
+    } name SEC(".maps")
+
+OUTPUT_MAP(switches); /* every context switch, without a call chain */
+OUTPUT_MAP(switch_marks);
+OUTPUT_MAP(wake_marks);
+
+const volatile st_u32 switch_type; /* numbers of the tracepoints, as in their records */
+const volatile st_u32 waking_type;
+
+struct select_pace pace;
+struct select_left left;
+st_u64 lost_records;
+st_u32 broken_places;
+
+/* ------------------------------------------------------------------ */
+/* The threads                                                          */
+
+static void thread_begins(struct thread *t, struct task_struct *task)
+{
+    for (int i = 0; i < SELECT_MARKS; i++)
+        t->own[i].next = t->run[i] = 0;
+    t->task = (st_u64)task;
+}
+
+static __always_inline void thread_ends(struct thread *t, st_u32 slot)
+{
+    t->task = 0;
+}
+
+static void thread_exits(void *ctx, struct thread *t)
+{
+}
+
+SEC("iter/task")
+int select_adopt(struct bpf_iter__task *ctx)
+{
+    struct task_struct *task = ctx->task;
+
+    if (!places_are_right())
+        broken_places = 1;
+    if (task && wanted(task))
+        adopt(task, false);
+    return 0;
+}
+
+/* ------------------------------------------------------------------ */
+/* How many                                                             */
+
+static __always_inline bool has_one(struct bucket *b, st_u64 now, st_u64 interval)
+{
+    st_u64 next = b->next, before = now - BURST * interval;
+
+    if (next > now)
+        return false;
+    b->next = (next > before ? next : before) + interval;
+    return true;
+}
+
+static __always_inline void leave_out(struct thread *t, enum select_mark mark, st_u64 now)
+{
+    st_u64 run = ++t->run[mark];
+
+    if (run > left.run[mark])
+        left.run[mark] = run;
+    if (!left.since_ktime)
+        left.since_ktime = now;
+}
+
+/* Whether the mark is taken; if not, that is noted. */
+static __always_inline bool takes(struct thread *t, enum select_mark mark)
+{
+    st_u64 now, own = pace.own_ns;
+    struct cpu_buckets *cpu;
+    st_u32 zero = 0;
+
+    if (!own)
+        return true;
+    now = bpf_ktime_get_ns();
+    cpu = bpf_map_lookup_elem(&buckets, &zero);
+    if (has_one(&t->own[mark], now, own) || (cpu && has_one(&cpu->shared[mark], now, pace.shared_ns))) {
+        t->run[mark] = 0;
+        return true;
+    }
+    leave_out(t, mark, now);
+    return false;
+}
+
+/* ------------------------------------------------------------------ */
+/* Records as the tracepoints write them                                */
+
+/* struct trace_entry, include/linux/trace_events.h; its flags: kernel/trace/trace.h. */
+struct entry {
+    st_u16 type;
+
+    unsigned char flags, preempt_count;
+
+    st_s32 pid;
+};
+
+enum { FLAG_HARDIRQ = 0x08, FLAG_SOFTIRQ = 0x10, FLAG_NMI = 0x40 };
+
+struct switch_entry {
+    struct entry common;
+
+    char prev_comm[16];
+
+    st_s32 prev_pid, prev_prio;
+
+    st_u64 prev_state;
+
+    char next_comm[16];
+
+    st_s32 next_pid, next_prio;
+};
+
+struct waking_entry {
+    struct entry common;
+
+    char comm[16];
+
+    st_s32 pid, prio, target_cpu;
+};
+
+static __always_inline void fill_common(struct entry *e, st_u32 type)
+{
+    st_u32 count = preempt_count();
+
+    e->type = type;
+    e->flags = (count & HARDIRQ_MASK ? FLAG_HARDIRQ : 0) | (count & SOFTIRQ_SERVING ? FLAG_SOFTIRQ : 0) |
+               (count & NMI_MASK ? FLAG_NMI : 0);
+    e->preempt_count = count;
+    e->pid = bpf_get_current_pid_tgid();
+}
+
+enum {
+    TASK_REPORT = 0x7f,
+    TASK_REPORT_IDLE = 0x80,
+    TASK_REPORT_MAX = 0x100, /* preempted */
+    TASK_IDLE = TASK_UNINTERRUPTIBLE | TASK_NOLOAD,
+};
+
+/* Of several states the last bit (include/trace/events/sched.h, __trace_sched_switch_state; task_state_index
+ * in include/linux/sched.h). */
+static __always_inline st_u64 reported_state(struct task_struct *task, bool preempt)
+{
+    st_u32 state = task->__state, reported = (state | task->exit_state) & TASK_REPORT;
+
+    if (preempt)
+        return TASK_REPORT_MAX;
+    if ((state & TASK_IDLE) == TASK_IDLE)
+        return TASK_REPORT_IDLE;
+    if (state & (TASK_RTLOCK_WAIT | TASK_FROZEN))
+        return TASK_UNINTERRUPTIBLE;
+    for (st_u32 bit = 0x40; bit; bit >>= 1)
+        if (reported & bit)
+            return bit;
+    return 0;
+}
+
+static __always_inline void output(void *ctx, void *map, void *data, st_u64 size)
+{
+    if (bpf_perf_event_output(ctx, map, BPF_F_CURRENT_CPU, data, size))
+        __sync_fetch_and_add(&lost_records, 1);
+}
+
+static __noinline void mark_switch(void *ctx, struct task_struct *prev, struct task_struct *next,
+                                   bool preempt)
+{
+    struct switch_entry e = {
+        .prev_pid = prev->pid,
+        .prev_prio = prev->prio,
+        .prev_state = reported_state(prev, preempt),
+        .next_pid = next->pid,
+        .next_prio = next->prio,
+    };
+
+    fill_common(&e.common, switch_type);
+    bpf_probe_read_kernel(e.prev_comm, sizeof(e.prev_comm), prev->comm);
+    bpf_probe_read_kernel(e.next_comm, sizeof(e.next_comm), next->comm);
+    output(ctx, &switch_marks, &e, sizeof(e));
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(select_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+    struct select_switch s = {.preempt = preempt || !prev->__state};
+    struct thread *t = thread_of(next);
+
+    if (t) {
+        s.next_pid = next->tgid;
+        s.next_tid = next->pid;
+    }
+    t = thread_of(prev);
+    if (t) {
+        s.prev_pid = prev->tgid;
+        s.prev_tid = prev->pid;
+    }
+    if (t && takes(t, SELECT_SWITCHES)) /* the mark is of a thread that still has its CPU */
+        mark_switch(ctx, prev, next, preempt);
+    if (s.prev_tid || s.next_tid)
+        output(ctx, &switches, &s, sizeof(s));
+    return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(select_waking, struct task_struct *task)
+{
+    struct thread *t = thread_of(task);
+    struct waking_entry e = {};
+
+    if (!t || !takes(t, SELECT_WAKES))
+        return 0;
+    fill_common(&e.common, waking_type);
+    bpf_probe_read_kernel(e.comm, sizeof(e.comm), task->comm);
+    e.pid = task->pid;
+    e.prio = task->prio;
+    e.target_cpu = task->thread_info.cpu;
+    output(ctx, &wake_marks, &e, sizeof(e));
+    return 0;
+}
+
+/* A sample of whoever runs is kept where that is one of the target's threads. It may be in an NMI: nothing is
+ * written here. */
+SEC("perf_event")
+int select_sample(void *ctx)
+{
+    struct task_struct *task = bpf_get_current_task_btf();
+    st_u32 pid = task->pid, *owned;
+    struct thread *t;
+
+    if (!pid || !maybe_followed(task))
+        return 0;
+    t = thread_at(slot_hints[pid % SLOT_HINTS] - 1);
+    if (t && t->task == (st_u64)task)
+        return 1;
+    owned = bpf_task_storage_get(&slots, task, NULL, 0);
+    t = owned ? thread_at(*owned) : NULL;
+    return t && t->task == (st_u64)task;
+}

@@ -1,0 +1,159 @@
+/* Loads and attaches the programs of select.bpf.c. */
+#include "triggers/select.h"
+#include "triggers/config.h"
+#include "triggers/places.h"
+#include "triggers/privilege.h"
+
+#include "triggers/select.skel.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <linux/perf_event.h>
+
+enum { SLOTS = 32768 }; /* threads at once */
+
+struct trg_select {
+    struct select_bpf *bpf;
+};
+
+static int failed(int rc, const char *what, struct st_error *err)
+{
+    return trg_bpf_failed(rc, what, err);
+}
+
+static int configure(struct trg_select *s, const struct trg_select_config *config, struct st_error *err)
+{
+    struct select_bpf *bpf = s->bpf;
+    struct trg_places places;
+    int rc = trg_find_places(&places, err);
+
+    if (rc)
+        return rc;
+    bpf->rodata->preempt_count_place = places.preempt_count;
+    bpf->rodata->current_task_place = places.current_task;
+    bpf->rodata->follow.mode = FOLLOW_PIDS;
+    bpf->rodata->follow.self = (uint32_t)getpid();
+    bpf->rodata->switch_type = (uint32_t)config->switch_type;
+    bpf->rodata->waking_type = (uint32_t)config->waking_type;
+    bpf->bss->slots_max = SLOTS;
+    bpf_map__set_max_entries(bpf->maps.threads, SLOTS);
+    bpf_map__set_max_entries(bpf->maps.free_slots, SLOTS);
+    rc = select_bpf__load(bpf);
+    return rc ? failed(rc, "the kernel did not take the BPF programs that select events", err) : 0;
+}
+
+static int add_pids(struct trg_select *s, const struct st_target *target, struct st_error *err)
+{
+    char yes = 1;
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < target->npids; i++) {
+        uint32_t pid = (uint32_t)target->pids[i];
+
+        rc = bpf_map__update_elem(s->bpf->maps.pids, &pid, sizeof(pid), &yes, sizeof(yes), BPF_ANY);
+    }
+    return rc ? failed(rc, "cannot tell the BPF program a process id", err) : 0;
+}
+
+int trg_select_open(const struct trg_select_config *config, struct trg_select **select, struct st_error *err)
+{
+    struct trg_select *s;
+    int rc = trg_check_bpf(false, err);
+
+    if (rc)
+        return rc;
+    s = calloc(1, sizeof(*s));
+    if (!s)
+        return st_nomem(err, "what selects events");
+    trg_hear_libbpf();
+    s->bpf = select_bpf__open();
+    if (!s->bpf)
+        rc = failed(-errno, "cannot open the BPF programs that select events", err);
+    if (!rc)
+        rc = configure(s, config, err);
+    if (!rc)
+        rc = add_pids(s, config->target, err);
+    if (rc)
+        trg_select_close(s);
+    else
+        *select = s;
+    return rc;
+}
+
+int trg_select_set_output(struct trg_select *s, enum trg_select_output output, int cpu, int fd,
+                          struct st_error *err)
+{
+    struct bpf_map *const maps[] = {s->bpf->maps.switches, s->bpf->maps.switch_marks,
+                                    s->bpf->maps.wake_marks};
+    int rc = bpf_map__update_elem(maps[output], &cpu, sizeof(cpu), &fd, sizeof(fd), BPF_ANY);
+
+    return rc ? failed(rc, "cannot give the BPF program its output event", err) : 0;
+}
+
+int trg_select_filter(struct trg_select *s, int fd, struct st_error *err)
+{
+    if (!ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(s->bpf->progs.select_sample)))
+        return 0;
+    return failed(-errno, "cannot filter samples by a BPF program", err);
+}
+
+/* The threads that are there already. */
+static int adopt(struct trg_select *s, struct st_error *err)
+{
+    struct bpf_link *link = bpf_program__attach_iter(s->bpf->progs.select_adopt, NULL);
+    char nothing[16];
+    int fd, rc = 0;
+
+    if (!link)
+        return failed(-errno, "cannot walk the kernel's list of threads", err);
+    fd = bpf_iter_create(bpf_link__fd(link));
+    if (fd < 0 || read(fd, nothing, sizeof(nothing)) < 0)
+        rc = failed(-errno, "cannot walk the kernel's list of threads", err);
+    if (fd >= 0)
+        close(fd);
+    bpf_link__destroy(link);
+    if (!rc && s->bpf->bss->broken_places)
+        rc = st_fail(err, ST_ECANNOT, "this kernel keeps its per-CPU variables elsewhere than its BTF tells");
+    return rc;
+}
+
+int trg_select_start(struct trg_select *s, struct st_error *err)
+{
+    int rc = select_bpf__attach(s->bpf);
+
+    return rc ? failed(rc, "cannot attach the BPF programs that select events", err) : adopt(s, err);
+}
+
+void trg_select_set_pace(struct trg_select *s, struct select_pace pace)
+{
+    s->bpf->bss->pace.shared_ns = pace.shared_ns;
+    s->bpf->bss->pace.own_ns = pace.own_ns;
+}
+
+uint32_t trg_select_threads(const struct trg_select *s)
+{
+    return s->bpf->bss->slots_used;
+}
+
+struct select_left trg_select_left(const struct trg_select *s)
+{
+    return s->bpf->bss->left;
+}
+
+uint64_t trg_select_lost(const struct trg_select *s)
+{
+    return s->bpf->bss->lost_records + s->bpf->bss->lost_threads;
+}
+
+void trg_select_close(struct trg_select *s)
+{
+    if (!s)
+        return;
+    select_bpf__destroy(s->bpf);
+    free(s);
+}

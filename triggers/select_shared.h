@@ -1,0 +1,33 @@
+/* What select.bpf.c and select.c share. */
+#ifndef ST_TRIGGERS_SELECT_SHARED_H
+#define ST_TRIGGERS_SELECT_SHARED_H
+
+#include "base/stall_record.h"
+
+/* How many marks are taken: each thread has some of its own, and what the CPU has left over goes to whoever
+ * comes. 0: all are taken. */
+struct select_pace {
+    st_u64 own_ns; /* between two marks of one thread, */
+
+    st_u64 shared_ns; /* and between two on one CPU of threads that have used up theirs */
+};
+
+enum select_mark { SELECT_SWITCHES, SELECT_WAKES, SELECT_MARKS };
+
+/* What was left out. */
+struct select_left {
+    st_u64 since_ktime; /* 0: nothing was */
+
+    st_u64 run[SELECT_MARKS]; /* so many in a row at most, of one thread */
+};
+
+/* The raw data of a context switch. Number 0: not one of the target's threads. */
+struct select_switch {
+    st_u32 prev_pid, prev_tid, next_pid, next_tid;
+
+    st_u32 preempt; /* prev could have run on */
+
+    st_u32 unused;
+};
+
+#endif
