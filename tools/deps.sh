@@ -10,7 +10,7 @@ demo="linux-perf procps util-linux"
 test="$demo g++ llvm libcmocka-dev libboost-context-dev ocaml-nox zstd libclang-rt-14-dev clang-format zsh fish libxml2-utils tmux sqlite3 python3 python3-protobuf git strace
 man-db locales musl-tools jq curl time libdevel-nytprof-perl"
 more="iproute2 nginx-light haproxy golang-go iperf3 socat bpftrace chromium postgresql python3-pyside2.qtsql
-mmdebstrap podman crun runc redis-server memcached default-jdk-headless"
+mmdebstrap podman crun runc redis-server memcached default-jdk-headless apache2-utils"
 field="mosquitto lighttpd beanstalkd mariadb-server"
 
 # Where node comes from elsewhere it has npm with it, and Debian's would not go with it.
