@@ -85,11 +85,11 @@ static bool runs_program(const struct work *w, uint64_t address)
  * code has no name. 0: it was the kernel itself. */
 static uint64_t of_program(const struct work *w, const struct pd_sample *s)
 {
-    uint64_t i = 0, n = 0;
+    uint64_t n = 0;
 
-    while (i < s->ncallchain && s->callchain[i] >= PERF_CONTEXT_MAX)
-        i++;
-    for (; i < s->ncallchain && s->callchain[i] < PERF_CONTEXT_MAX; i++) {
+    if (!s->ncallchain || s->callchain[0] != PERF_CONTEXT_KERNEL)
+        return 0;
+    for (uint64_t i = 1; i < s->ncallchain && s->callchain[i] < PERF_CONTEXT_MAX; i++) {
         if (runs_program(w, s->callchain[i]))
             n = i + 1;
         else if (dec_sideband_kernel_name(w->m->sb, s->callchain[i]))

@@ -117,10 +117,16 @@ static struct rec_source_config source_config(const struct arm *arm)
 static int choose_source(struct arm *arm, struct st_error *err)
 {
     struct rec_source_config config = source_config(arm);
-    int rc = rec_source_choose(arm->options.source, &config, &arm->ops, err);
 
-    if (rc || !arm->ops->selects || !arm->ops->selects(&config))
-        return rc;
+    return rec_source_choose(arm->options.source, &config, &arm->ops, err);
+}
+
+static int open_select(struct arm *arm, struct st_error *err)
+{
+    struct rec_source_config config = source_config(arm);
+
+    if (!arm->ops->selects || !arm->ops->selects(&config))
+        return 0;
     return rec_select_open(&arm->options.target, &arm->select, err);
 }
 
@@ -376,6 +382,8 @@ static int open_all(struct arm *arm, struct st_error *err)
         rc = open_target(arm, err);
     if (!rc)
         rc = choose_source(arm, err);
+    if (!rc)
+        rc = open_select(arm, err);
     if (!rc)
         rc = open_sideband(arm, err);
     if (!rc)

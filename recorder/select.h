@@ -1,4 +1,4 @@
-/* Whether the target's events can stand on the CPUs, and a BPF program choose what of them is the target's
+/* Whether events can be CPU-wide, and a BPF program choose what of them is the target's
  * (triggers/select.h). */
 #ifndef ST_RECORDER_SELECT_H
 #define ST_RECORDER_SELECT_H

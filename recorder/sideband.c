@@ -253,7 +253,7 @@ static int drop_doubles(struct rec_sideband *sb, struct st_error *err)
     return rc;
 }
 
-/* All events stand on the CPUs. */
+/* All events are CPU-wide. */
 static int attach_cpus(struct rec_sideband *sb, struct st_error *err)
 {
     const struct st_target *target = sb->config.target;

@@ -202,7 +202,7 @@ struct rec_source_ops {
      */
     int (*filter)(struct rec_source *s, struct rec_filter *filter);
 
-    /* Whether with this configuration its events can stand on the CPUs (config.select). NULL: no. */
+    /* Whether with this configuration its events can be CPU-wide (config.select). NULL: no. */
     bool (*selects)(const struct rec_source_config *config);
 
     /* Whether it waits for a trigger's announcement (freeze_on_trigger), which then is to come as early as it

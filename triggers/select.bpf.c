@@ -1,23 +1,17 @@
-/* Of what happens on the CPUs, what is the target's. Events that the kernel takes to a thread and away from
- * it at every context switch cost that thread 0.5 us and more each time; those here stand still on the CPUs,
- * and a program decides which records are written. */
+/* Of what happens on the CPUs, what is the target's. Events of a thread are switched in and out with it,
+ * which costs it 0.5 us and more each time; those here are of the CPUs, and a program decides which records
+ * are written. */
 #include "triggers/kernel.h"
 #include "triggers/select_shared.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
-
-#define BURST 16 /* marks that may follow one another at once */
-
-struct bucket {
-    st_u64 next; /* ktime from which on another is due: the later, the more were taken in advance */
-};
 
 struct thread {
     st_u64 task; /* address of the task; 0: unused */
 
     st_u32 slot;
 
-    struct bucket own[SELECT_MARKS];
+    struct select_bucket own[SELECT_MARKS];
 
     st_u64 run[SELECT_MARKS]; /* left out since the last that was taken */
 };
@@ -25,7 +19,7 @@ struct thread {
 #include "triggers/follow.bpf.h"
 
 struct cpu_buckets {
-    struct bucket shared[SELECT_MARKS];
+    struct select_bucket shared[SELECT_MARKS];
 };
 
 struct {
@@ -88,16 +82,6 @@ int select_adopt(struct bpf_iter__task *ctx)
 /* ------------------------------------------------------------------ */
 /* How many                                                             */
 
-static __always_inline bool has_one(struct bucket *b, st_u64 now, st_u64 interval)
-{
-    st_u64 next = b->next, before = now - BURST * interval;
-
-    if (next > now)
-        return false;
-    b->next = (next > before ? next : before) + interval;
-    return true;
-}
-
 static __always_inline void leave_out(struct thread *t, enum select_mark mark, st_u64 now)
 {
     st_u64 run = ++t->run[mark];
@@ -119,7 +103,8 @@ static __always_inline bool takes(struct thread *t, enum select_mark mark)
         return true;
     now = bpf_ktime_get_ns();
     cpu = bpf_map_lookup_elem(&buckets, &zero);
-    if (has_one(&t->own[mark], now, own) || (cpu && has_one(&cpu->shared[mark], now, pace.shared_ns))) {
+    if (select_is_due(&t->own[mark], now, own) ||
+        (cpu && select_is_due(&cpu->shared[mark], now, pace.shared_ns))) {
         t->run[mark] = 0;
         return true;
     }

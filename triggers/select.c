@@ -43,6 +43,8 @@ static int configure(struct trg_select *s, const struct trg_select_config *confi
     bpf->bss->slots_max = SLOTS;
     bpf_map__set_max_entries(bpf->maps.threads, SLOTS);
     bpf_map__set_max_entries(bpf->maps.free_slots, SLOTS);
+    if (config->target->npids > bpf_map__max_entries(bpf->maps.pids))
+        bpf_map__set_max_entries(bpf->maps.pids, (uint32_t)config->target->npids);
     rc = select_bpf__load(bpf);
     return rc ? failed(rc, "the kernel did not take the BPF programs that select events", err) : 0;
 }

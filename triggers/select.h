@@ -1,7 +1,7 @@
-/* Which of what happens on the CPUs is the target's. Events of perf that are opened on a thread are taken to
- * it and away from it at every context switch, which costs 0.5 us and more each time (with a timer, more than
- * 1 us). Events that are opened on the CPUs stand still; a BPF program then decides which of their records
- * are written: those of the target's threads, of processes that they fork too, from the first instruction on.
+/* Which of what happens on the CPUs is the target's. Perf events of a thread are switched in and out with it,
+ * which costs 0.5 us and more each time (with a timer, more than 1 us). CPU-wide events are not; a BPF
+ * program then decides which of their records are written: those of the target's threads, of processes that
+ * they fork too, from the first instruction on.
  */
 #ifndef ST_TRIGGERS_SELECT_H
 #define ST_TRIGGERS_SELECT_H

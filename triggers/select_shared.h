@@ -4,6 +4,8 @@
 
 #include "base/stall_record.h"
 
+#include <stdbool.h>
+
 /* How many marks are taken: each thread has some of its own, and what the CPU has left over goes to whoever
  * comes. 0: all are taken. */
 struct select_pace {
@@ -11,6 +13,26 @@ struct select_pace {
 
     st_u64 shared_ns; /* and between two on one CPU of threads that have used up theirs */
 };
+
+#define SELECT_BURST 16 /* marks that may follow one another at once */
+
+/* When the next mark is due. */
+struct select_bucket {
+    st_u64 next; /* ktime: the later, the more were taken in advance */
+};
+
+/* Whether one is due at `now`, with one in `interval` ns in the long run; then it is taken. The clock may
+ * have begun less than a burst ago. */
+static inline __attribute__((always_inline)) bool select_is_due(struct select_bucket *b, st_u64 now,
+                                                                st_u64 interval)
+{
+    st_u64 burst = SELECT_BURST * interval, before = now > burst ? now - burst : 0;
+
+    if (b->next > now)
+        return false;
+    b->next = (b->next > before ? b->next : before) + interval;
+    return true;
+}
 
 enum select_mark { SELECT_SWITCHES, SELECT_WAKES, SELECT_MARKS };
 

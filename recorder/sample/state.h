@@ -104,9 +104,7 @@ struct rec_source {
 
     bool per_cpu; /* rings are of CPUs, else of threads */
 
-    struct trg_select
-        *select; /* not NULL: events stand on the CPUs, and it decides what is written; not owned
-                  */
+    struct trg_select *select; /* not NULL: events are CPU-wide, and it decides what is written; not owned */
 
     bool running; /* enabled, or waiting for exec */
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Events stand on the CPUs, and what is recorded of them is the target's: as root, `sample` has every switch of a thread that is born later and
+# Events are CPU-wide, and what is recorded of them is the target's: as root, `sample` has every switch of a thread that is born later and
 # of a process that is forked later, as many as the kernel counts, and nothing of a neighbour that does the same. Then with rings a thread.
 set -u
 . "$SOURCE/tests/cli/lib.sh"
