@@ -312,7 +312,7 @@ static int lost_records(struct dec_model *m)
         const struct dec_notice *n = &m->sb->notices.at[i];
         struct dec_gap_row row = {.cpu = n->cpu,
                                   .ring = DEC_NO_RING,
-                                  .start = n->time,
+                                  .start = n->since ? n->since : n->time,
                                   .end = n->until > n->time ? n->until : n->time,
                                   .reason = n->name};
 

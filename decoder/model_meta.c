@@ -169,13 +169,27 @@ static int write_wall_clock(struct dec_model *m, struct tdb_writer *w, const str
     return tdb_set_meta_number(w, "wall_offset_ns", (int64_t)(clock.wall - clock.recorded), err);
 }
 
+/* Which clock the events had: perf's own, or what was asked for (`perf record -k`). */
+static const char *clock_name(const struct pd_reader *r)
+{
+    static const char *const names[] = {[CLOCK_REALTIME] = "realtime",
+                                        [CLOCK_MONOTONIC] = "monotonic",
+                                        [CLOCK_MONOTONIC_RAW] = "monotonic_raw",
+                                        [CLOCK_BOOTTIME] = "boottime",
+                                        [CLOCK_TAI] = "tai"};
+    const struct pd_event *e = r ? pd_reader_event(r, 0) : NULL;
+    int id = e && e->attr.use_clockid ? e->attr.clockid : -1;
+
+    return id >= 0 && (size_t)id < sizeof(names) / sizeof(names[0]) && names[id] ? names[id] : "perf";
+}
+
 static int write_clocks(struct dec_model *m, struct tdb_writer *w, const struct dec_provenance *from,
                         struct st_error *err)
 {
     const struct dec_flow_counts *f = from->flow;
     struct dec_model_totals t = dec_model_totals(m);
     bool timed = m->sb->last || m->sb->pt.clock.known;
-    int rc = put_text(w, "clock", timed ? "perf" : t.last ? "tsc" : "none", err);
+    int rc = put_text(w, "clock", timed ? clock_name(from->reader) : t.last ? "tsc" : "none", err);
 
     if (!rc)
         rc = tdb_set_meta_number(w, "origin_perf_ns", (int64_t)m->origin, err);

@@ -106,6 +106,7 @@ int dec_sideband_read(struct pd_reader *reader, struct dec_images *images, struc
     pthread_mutex_init(&c.sb->lock, NULL);
     rc = read_all(&c, err);
     st_vec_free(&c.losses);
+    st_vec_free(&c.earliest);
     st_vec_free(&c.build_ids);
     st_vec_free(&c.timed);
     st_vec_free(&c.vdsos);
@@ -161,8 +162,10 @@ void dec_sideband_free(struct dec_sideband *sb)
         return;
     pthread_mutex_destroy(&sb->lock);
     sb_free_threads(sb);
-    for (size_t i = 0; i < sb->cpus.n; i++)
+    for (size_t i = 0; i < sb->cpus.n; i++) {
         st_vec_free(&sb->cpus.at[i].turns);
+        st_vec_free(&sb->cpus.at[i].holes);
+    }
     for (size_t i = 0; i < sb->rings.n; i++)
         st_vec_free(&sb->rings.at[i].pieces);
     st_vec_free(&sb->cpus);

@@ -78,6 +78,8 @@ struct dec_thread {
 
     int32_t ran_cpu;
 
+    size_t holes_seen; /* inside sideband_switch.c */
+
     size_t index; /* in dec_sideband.threads */
 
     struct dec_thread *earlier; /* that had the same tid */
@@ -97,10 +99,21 @@ struct dec_turn {
     struct dec_thread *thread;
 };
 
+/* Context switches of a CPU that were lost. */
+struct dec_hole {
+    size_t number; /* of all CPUs' */
+
+    uint64_t since, until;
+};
+
 struct dec_cpu {
     int32_t cpu;
 
     ST_VEC(struct dec_turn) turns; /* by their starts */
+
+    uint64_t last_switch; /* while reading */
+
+    ST_VEC(struct dec_hole) holes; /* in the order of their times */
 };
 
 /* The trace of one ring. */
@@ -128,6 +141,8 @@ struct dec_notice {
     uint64_t time;
 
     uint64_t until; /* 0: a moment */
+
+    uint64_t since; /* lost from then on, until `time`; 0: not known */
 
     int32_t tid, cpu; /* -1: none */
 

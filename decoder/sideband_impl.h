@@ -42,6 +42,10 @@ struct sb_context {
 
     struct sb_ring_key *ring_keys; /* inside sideband_rings.c */
 
+    ST_VEC(struct dec_hole) earliest; /* inside sideband_switch.c */
+
+    size_t holes;
+
     uint64_t reference; /* the latest of PD_RECORD_AUXTRACE */
 
     bool has_kcore, kernel_named;
@@ -73,6 +77,10 @@ void sb_free_threads(struct dec_sideband *sb);
 /* ---- sideband_switch.c ---- */
 int sb_switch(struct sb_context *c, struct dec_thread *thread, uint64_t time, int32_t cpu, bool out,
               bool preempted);
+
+/* Context switches of a CPU were lost up to `time`. Whoever was on it, or on none, may have been anywhere
+ * since the last that was not. *since: when that was. */
+int sb_lost_switches(struct sb_context *c, uint64_t time, int32_t cpu, uint64_t *since);
 
 /* The last record was read: closes what is open at `last`. */
 int sb_end_switches(struct sb_context *c);

@@ -325,6 +325,9 @@ static int apply_lost(struct sb_context *c, const struct pd_record *r, uint64_t 
         return rc;
     snprintf(n.detail, sizeof(n.detail), "%" PRIu64 " %s did not fit into the kernel's buffer",
              samples ? m->word[0] : m->word[1], what);
+    if (!samples && time && r->event && r->event->attr.context_switch && r->id.has & PERF_SAMPLE_CPU &&
+        sb_lost_switches(c, time, (int32_t)r->id.cpu, &n.since))
+        return st_nomem(err, "the context switches");
     return notice(c, r, time, &n, err);
 }
 

@@ -15,6 +15,8 @@ static int open_ring(struct rec_group *group, int cpu, size_t bytes, size_t wake
     int rc;
 
     rec_perf_dummy(&attr);
+    attr.use_clockid = group->attr.use_clockid; /* of one ring all events have one clock */
+    attr.clockid = group->attr.clockid;
     attr.wakeup_watermark = (uint32_t)wake;
     r.anchor = rec_perf_event(&attr, 0, cpu);
     if (r.anchor < 0)

@@ -1,9 +1,9 @@
 /* The perf clock, by the time of a COMM record that naming our own thread anew makes. */
 #include "recorder/perf_clock.h"
+#include "base/clock.h"
 #include "recorder/perf_event.h"
 #include "recorder/perf_record.h"
 
-#include <stdbool.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ int rec_clock_open(struct rec_clock *clock, struct st_error *err)
     rec_perf_dummy(&attr);
     attr.comm = 1;
     attr.wakeup_watermark = 1u << 30;
-    clock->ring = (struct rec_perf_ring){0};
+    *clock = (struct rec_clock){0};
     clock->fd = rec_perf_event(&attr, 0, -1);
     if (clock->fd < 0)
         return rec_perf_refused("watch this process itself", err);
@@ -24,6 +24,11 @@ int rec_clock_open(struct rec_clock *clock, struct st_error *err)
     if (rc)
         rec_clock_close(clock);
     return rc;
+}
+
+void rec_clock_monotonic(struct rec_clock *clock)
+{
+    *clock = (struct rec_clock){.monotonic = true, .fd = -1};
 }
 
 static int take_time(void *ctx, const struct perf_event_header *record, struct st_error *err)
@@ -40,6 +45,10 @@ int rec_clock_now(struct rec_clock *clock, uint64_t *ns, struct st_error *err)
     char name[16];
     int rc;
 
+    if (clock->monotonic) {
+        *ns = st_kernel_ns();
+        return 0;
+    }
     if (prctl(PR_GET_NAME, name) || prctl(PR_SET_NAME, name))
         return st_fail_errno(err, ST_EFAIL, "cannot read the perf clock");
     rc = rec_perf_ring_drain(&clock->ring, take_time, &time, err);

@@ -1,14 +1,18 @@
-/* What time it is in the perf clock. The kernel tells it only in records, so we make it write one about
- * ourselves. */
+/* What time it is in the clock of the records. Perf's own clock the kernel tells only in records, so we make
+ * it write one about ourselves; events can also have CLOCK_MONOTONIC, the clock of BPF programs
+ * (rec_perf_use_monotonic). */
 #ifndef ST_RECORDER_PERF_CLOCK_H
 #define ST_RECORDER_PERF_CLOCK_H
 
 #include "base/error.h"
 #include "recorder/perf_ring.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct rec_clock {
+    bool monotonic; /* nothing is open */
+
     int fd;
 
     struct rec_perf_ring ring;
@@ -16,7 +20,7 @@ struct rec_clock {
 
 /* One moment in three clocks, ns. */
 struct rec_moment {
-    uint64_t perf;
+    uint64_t perf; /* the clock of the records */
 
     int64_t mono; /* CLOCK_MONOTONIC */
 
@@ -27,7 +31,11 @@ struct rec_moment {
  * privilege where perf events are allowed for one's own processes. */
 int rec_clock_open(struct rec_clock *clock, struct st_error *err);
 
-/* Now; two system calls. To be called by the thread that opened it. ST_EFAIL if the kernel wrote no record.
+/* The clock is CLOCK_MONOTONIC, as the kernel has it. Cannot fail, and any thread may ask. */
+void rec_clock_monotonic(struct rec_clock *clock);
+
+/* Now; two system calls, none for CLOCK_MONOTONIC. To be called by the thread that opened it. ST_EFAIL if the
+ * kernel wrote no record.
  */
 int rec_clock_now(struct rec_clock *clock, uint64_t *ns, struct st_error *err);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 int rec_perf_event(const struct perf_event_attr *attr, pid_t pid, int cpu)
@@ -31,6 +32,12 @@ void rec_perf_dummy(struct perf_event_attr *attr)
     attr->exclude_kernel = 1;
     attr->exclude_hv = 1;
     attr->watermark = 1;
+}
+
+void rec_perf_use_monotonic(struct perf_event_attr *attr)
+{
+    attr->use_clockid = 1;
+    attr->clockid = CLOCK_MONOTONIC;
 }
 
 int rec_perf_paranoid(void)

@@ -25,6 +25,10 @@ int rec_perf_event_in_group(const struct perf_event_attr *attr, pid_t pid, int c
  */
 void rec_perf_dummy(struct perf_event_attr *attr);
 
+/* Gives the event CLOCK_MONOTONIC, which is what bpf_ktime_get_ns() tells. A ring, or a group, has events of
+ * one clock only. */
+void rec_perf_use_monotonic(struct perf_event_attr *attr);
+
 /* Explains errno of a refused perf_event_open that was to `what` ("watch thread 12"). ST_ECANNOT where a
  * privilege or a limit lacks, with what to do; ST_EFAIL otherwise. Returns the code. */
 int rec_perf_refused(const char *what, struct st_error *err);

@@ -17,7 +17,8 @@ enum {
     STATE_RING = 64 * 1024,
     SWITCH_RING = 256 * 1024,
     MACHINE_RING = 1024 * 1024, /* of either, when every process writes into it */
-    SELECT_RING = 128 * 1024,   /* of the state, when every process writes into it and the target's is kept */
+    SELECT_STATE = 128 * 1024,  /* of the state, when every process writes into it and the target's is kept */
+    WAITING_RING = 4096,        /* says that context switches wait */
 };
 
 /* A thread that a FORK record told of: it inherited the events. */
@@ -53,34 +54,78 @@ struct switch_record {
     struct rec_trailer trailer;
 };
 
+struct lost_record {
+    struct rec_lost_record lost;
+
+    struct rec_trailer trailer;
+};
+
 /* As the kernel would write it for an event on the thread (PERF_RECORD_SWITCH). */
-static int add_switch(struct rec_sideband *sb, const struct rec_sample_head *sample, uint32_t pid,
-                      uint32_t tid, uint16_t misc, struct st_error *err)
+static int add_switch(struct rec_sideband *sb, struct rec_trailer trailer, uint16_t misc,
+                      struct st_error *err)
 {
     const struct switch_record r = {
         .header = {.type = PERF_RECORD_SWITCH, .misc = misc, .size = sizeof(r)},
-        .trailer = {.pid = pid, .tid = tid, .time = sample->time, .cpu = sample->cpu, .id = sample->id},
+        .trailer = trailer,
     };
 
-    return tid ? rec_store_add(sb->store, &r.header, sample->time, err) : 0;
+    return trailer.tid ? rec_store_add(sb->store, &r.header, trailer.time, err) : 0;
 }
 
-static int take_switch(struct rec_sideband *sb, const struct perf_event_header *record, struct st_error *err)
+/* `cpu`: the CPU and the event's id. */
+static int take_switch(struct rec_sideband *sb, const struct select_switch *s, const struct rec_trailer *cpu,
+                       struct st_error *err)
 {
-    const struct rec_sample_head *sample = (const struct rec_sample_head *)record;
-    uint16_t out = PERF_RECORD_MISC_SWITCH_OUT;
-    uint64_t raw[REC_RAW_WORDS];
-    struct select_switch s;
-    size_t at;
+    struct rec_trailer out = *cpu, in = *cpu;
+    uint16_t misc = PERF_RECORD_MISC_SWITCH_OUT;
     int rc;
 
-    if (rec_sample_raw(record, raw, &at) < sizeof(s))
-        return 0;
-    memcpy(&s, raw, sizeof(s));
-    if (s.preempt)
-        out |= PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;
-    rc = add_switch(sb, sample, s.prev_pid, s.prev_tid, out, err);
-    return rc ? rc : add_switch(sb, sample, s.next_pid, s.next_tid, 0, err);
+    out.time = in.time = s->time;
+    out.pid = s->prev_pid;
+    out.tid = s->prev_tid;
+    in.pid = s->next_pid;
+    in.tid = s->next_tid;
+    if (s->preempt)
+        misc |= PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;
+    rc = add_switch(sb, out, misc, err);
+    return rc ? rc : add_switch(sb, in, 0, err);
+}
+
+/* As the kernel does where a ring was full. */
+static int add_lost(struct rec_sideband *sb, uint64_t lost, struct rec_trailer trailer, struct st_error *err)
+{
+    const struct lost_record r = {
+        .lost = {.header = {.type = PERF_RECORD_LOST, .size = sizeof(r)}, .id = trailer.id, .lost = lost},
+        .trailer = trailer,
+    };
+
+    return rec_store_add(sb->store, &r.lost.header, trailer.time, err);
+}
+
+static int take_switches_of(struct rec_sideband *sb, struct rec_trailer cpu, struct st_error *err)
+{
+    struct trg_select_switches list = trg_select_take(sb->config.select, (int)cpu.cpu);
+    int rc = 0;
+
+    if (list.lost && list.n) {
+        cpu.time = list.at[0].time;
+        rc = add_lost(sb, list.lost, cpu, err);
+    }
+    for (size_t i = 0; !rc && i < list.n; i++)
+        rc = take_switch(sb, &list.at[i], &cpu, err);
+    return rc;
+}
+
+static int take_switches(struct rec_sideband *sb, struct st_error *err)
+{
+    const struct rec_group *group = &sb->groups[REC_SIDEBAND_SWITCHES];
+    int rc = 0;
+
+    for (size_t i = 0; !rc && sb->config.switches && i < group->events.n; i++)
+        rc = take_switches_of(
+            sb, (struct rec_trailer){.cpu = (uint32_t)group->rings.at[i].cpu, .id = group->events.at[i].id},
+            err);
+    return rc;
 }
 
 static int take_record(void *ctx, const struct perf_event_header *record, struct st_error *err)
@@ -90,7 +135,7 @@ static int take_record(void *ctx, const struct perf_event_header *record, struct
     int rc;
 
     if (sb->config.select && record->type == PERF_RECORD_SAMPLE)
-        return take_switch(sb, record, err);
+        return 0; /* context switches wait */
     rc = sb->config.select ? rec_pid_set_takes(&sb->pids, record) : 1;
     if (rc <= 0)
         return rc ? st_nomem(err, "the list of processes") : 0;
@@ -108,7 +153,7 @@ int rec_sideband_drain(struct rec_sideband *sb, struct st_error *err)
 
     for (int i = 0; !rc && i < REC_SIDEBAND_GROUPS; i++)
         rc = rec_group_drain(&sb->groups[i], take_record, sb, err);
-    return rc;
+    return rc || !sb->config.select ? rc : take_switches(sb, err);
 }
 
 /* Kernels before 5.12 know no build ids in MMAP2. */
@@ -122,6 +167,13 @@ static void drop_unknown_fields(struct perf_event_attr *attr)
         attr->build_id = 0;
 }
 
+/* What the program writes is in the clock of BPF programs: so is all else. */
+static void set_clock(const struct rec_sideband *sb, struct perf_event_attr *attr)
+{
+    if (sb->config.select)
+        rec_perf_use_monotonic(attr);
+}
+
 /* Code of the kernel changes for all: only events of every CPU tell of it. They are not worth failing for. */
 static void open_kernel(struct rec_sideband *sb, const rec_cpu_list *cpus)
 {
@@ -130,6 +182,7 @@ static void open_kernel(struct rec_sideband *sb, const rec_cpu_list *cpus)
     struct st_error err = {0};
 
     rec_perf_dummy(&attr);
+    set_clock(sb, &attr);
     /* Not ksymbol: the code of BPF programs is in the snapshot's kcore and kallsyms, and perf drops the kcore
      * mapping that holds an address when a record says that the symbol there went. */
     attr.text_poke = 1;
@@ -140,7 +193,7 @@ static void open_kernel(struct rec_sideband *sb, const rec_cpu_list *cpus)
     }
 }
 
-/* Of each context switch of the target's threads, which it writes. */
+/* A record when many context switches wait. */
 static void select_attr(struct perf_event_attr *attr)
 {
     rec_perf_dummy(attr);
@@ -155,37 +208,58 @@ static int set_outputs(struct rec_sideband *sb, struct st_error *err)
     int rc = 0;
 
     for (size_t i = 0; !rc && sb->config.switches && i < group->events.n; i++)
-        rc = trg_select_set_output(sb->config.select, TRG_SELECT_SWITCHES, group->rings.at[i].cpu,
+        rc = trg_select_set_output(sb->config.select, TRG_SELECT_WAITING, group->rings.at[i].cpu,
                                    group->events.at[i].fd, err);
     return rc;
 }
 
+static size_t state_ring_size(const struct rec_sideband *sb)
+{
+    if (sb->config.target->kind == ST_TARGET_ALL)
+        return MACHINE_RING;
+    return sb->config.select ? SELECT_STATE : STATE_RING;
+}
+
+static int open_state(struct rec_sideband *sb, const rec_cpu_list *cpus, struct st_error *err)
+{
+    struct perf_event_attr attr;
+    size_t ring = state_ring_size(sb);
+
+    rec_perf_dummy(&attr);
+    set_clock(sb, &attr);
+    attr.mmap = attr.mmap2 = attr.comm = attr.comm_exec = attr.task = attr.build_id = 1;
+    drop_unknown_fields(&attr);
+    attr.inherit = !sb->config.select;
+    return rec_group_open(&sb->groups[REC_SIDEBAND_STATE], &attr, cpus, ring,
+                          sb->config.wake_at_once ? 1 : ring / 2, err);
+}
+
+static int open_switches(struct rec_sideband *sb, const rec_cpu_list *cpus, struct st_error *err)
+{
+    struct perf_event_attr attr;
+    size_t ring = sb->config.select                          ? WAITING_RING
+                  : sb->config.target->kind == ST_TARGET_ALL ? MACHINE_RING
+                                                             : SWITCH_RING;
+
+    rec_perf_dummy(&attr);
+    attr.context_switch = 1;
+    attr.inherit = 1;
+    if (sb->config.select)
+        select_attr(&attr);
+    set_clock(sb, &attr);
+    return rec_group_open(&sb->groups[REC_SIDEBAND_SWITCHES], &attr, cpus, ring,
+                          sb->config.select ? 1 : ring / 2, err);
+}
+
 static int open_groups(struct rec_sideband *sb, struct st_error *err)
 {
-    struct perf_event_attr state, switches;
-    bool all = sb->config.target->kind == ST_TARGET_ALL;
-    size_t state_ring = all                 ? MACHINE_RING
-                        : sb->config.select ? SELECT_RING
-                                            : STATE_RING,
-           switch_ring = all ? MACHINE_RING : SWITCH_RING;
     rec_cpu_list cpus = {0};
     int rc = rec_cpus_online(&cpus, err);
 
-    rec_perf_dummy(&state);
-    state.mmap = state.mmap2 = state.comm = state.comm_exec = state.task = state.build_id = 1;
-    drop_unknown_fields(&state);
-    state.inherit = !sb->config.select;
-    rec_perf_dummy(&switches);
-    switches.context_switch = 1;
-    switches.inherit = 1;
-    if (sb->config.select)
-        select_attr(&switches);
     if (!rc)
-        rc = rec_group_open(&sb->groups[REC_SIDEBAND_STATE], &state, &cpus, state_ring,
-                            sb->config.wake_at_once ? 1 : state_ring / 2, err);
+        rc = open_state(sb, &cpus, err);
     if (!rc && sb->config.switches)
-        rc = rec_group_open(&sb->groups[REC_SIDEBAND_SWITCHES], &switches, &cpus, switch_ring,
-                            switch_ring / 2, err);
+        rc = open_switches(sb, &cpus, err);
     if (!rc && sb->config.kernel)
         open_kernel(sb, &cpus);
     st_vec_free(&cpus);

@@ -25,8 +25,9 @@ struct rec_sideband_config {
 
     bool kernel; /* how the kernel's code changes too, where this user may see it */
 
-    struct trg_select *select; /* not NULL: events are CPU-wide; of context switches they are what it
-                                * writes, of processes the target's are kept. Stays the caller's. */
+    struct trg_select *select; /* not NULL: events are CPU-wide and have CLOCK_MONOTONIC; context
+                                * switches are what it notes, of processes the target's are kept. Stays
+                                * the caller's. */
 
     bool wake_at_once; /* on every state record: the source must hear of new threads */
 };

@@ -52,6 +52,13 @@ void rec_snapshot_stall_attr(struct perf_event_attr *attr)
     attr->sample_id_all = 1;
 }
 
+/* Of records that are made here: as of all others. */
+static void set_clock(const struct rec_facts *facts, struct perf_event_attr *attr)
+{
+    attr->use_clockid = facts->group[REC_SIDEBAND_STATE].attr.use_clockid;
+    attr->clockid = facts->group[REC_SIDEBAND_STATE].attr.clockid;
+}
+
 static int add_events(struct snap *s, uint64_t priv[PD_PT_PRIV_MAX], struct st_error *err)
 {
     const struct rec_facts *facts = s->in->facts;
@@ -64,14 +71,17 @@ static int add_events(struct snap *s, uint64_t priv[PD_PT_PRIV_MAX], struct st_e
     if (!rc)
         rc = add_group(s, SNAP_STATE, &state->attr, state, "dummy:u", err);
     rec_perf_dummy(&attr);
+    set_clock(facts, &attr);
     attr.context_switch = 1;
     if (!rc)
         rc = add_group(s, SNAP_SWITCHES, &attr, switches, "dummy:u", err);
     rec_snapshot_stall_attr(&attr);
+    set_clock(facts, &attr);
     attr.exclude_kernel = 1; /* of what is traced: else perf misses a map of the kernel */
     if (!rc)
         rc = add_group(s, SNAP_STALLS, &attr, &facts->stalls, ST_STALL_EVENT_NAME, err);
     rec_perf_dummy(&attr);
+    set_clock(facts, &attr);
     attr.sample_type |= PERF_SAMPLE_RAW;
     if (!rc)
         rc = add_group(s, SNAP_META, &attr, NULL, ST_META_EVENT_NAME, err);

@@ -3,14 +3,17 @@
 #include "triggers/config.h"
 #include "triggers/places.h"
 #include "triggers/privilege.h"
+#include "triggers/select_ring.h"
 
 #include "triggers/select.skel.h"
 
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <linux/perf_event.h>
@@ -19,6 +22,14 @@ enum { SLOTS = 32768 }; /* threads at once */
 
 struct trg_select {
     struct select_bpf *bpf;
+
+    struct select_ring *rings; /* one a CPU, shared with the kernel; NULL: not mapped */
+
+    size_t nrings;
+
+    uint64_t *taken; /* of each ring */
+
+    struct select_switch copy[SELECT_RING];
 };
 
 static int failed(int rc, const char *what, struct st_error *err)
@@ -43,6 +54,7 @@ static int configure(struct trg_select *s, const struct trg_select_config *confi
     bpf->bss->slots_max = SLOTS;
     bpf_map__set_max_entries(bpf->maps.threads, SLOTS);
     bpf_map__set_max_entries(bpf->maps.free_slots, SLOTS);
+    bpf_map__set_max_entries(bpf->maps.switches, (uint32_t)s->nrings);
     if (config->target->npids > bpf_map__max_entries(bpf->maps.pids))
         bpf_map__set_max_entries(bpf->maps.pids, (uint32_t)config->target->npids);
     rc = select_bpf__load(bpf);
@@ -62,14 +74,42 @@ static int add_pids(struct trg_select *s, const struct st_target *target, struct
     return rc ? failed(rc, "cannot tell the BPF program a process id", err) : 0;
 }
 
+static int map_rings(struct trg_select *s, struct st_error *err)
+{
+    int fd = bpf_map__fd(s->bpf->maps.switches);
+    void *at = mmap(NULL, s->nrings * sizeof(*s->rings), PROT_READ, MAP_SHARED, fd, 0);
+
+    if (at == MAP_FAILED)
+        return failed(-errno, "cannot map the rings of context switches", err);
+    s->rings = at;
+    return 0;
+}
+
+static struct trg_select *new_select(size_t cpus)
+{
+    struct trg_select *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return NULL;
+    s->nrings = cpus;
+    s->taken = calloc(cpus, sizeof(*s->taken));
+    if (s->taken)
+        return s;
+    free(s);
+    return NULL;
+}
+
 int trg_select_open(const struct trg_select_config *config, struct trg_select **select, struct st_error *err)
 {
     struct trg_select *s;
-    int rc = trg_check_bpf(false, err);
+    int rc = trg_check_bpf(false, err), cpus;
 
     if (rc)
         return rc;
-    s = calloc(1, sizeof(*s));
+    cpus = libbpf_num_possible_cpus();
+    if (cpus < 0)
+        return failed(cpus, "cannot count the CPUs", err);
+    s = new_select((size_t)cpus);
     if (!s)
         return st_nomem(err, "what selects events");
     trg_hear_libbpf();
@@ -78,6 +118,8 @@ int trg_select_open(const struct trg_select_config *config, struct trg_select **
         rc = failed(-errno, "cannot open the BPF programs that select events", err);
     if (!rc)
         rc = configure(s, config, err);
+    if (!rc)
+        rc = map_rings(s, err);
     if (!rc)
         rc = add_pids(s, config->target, err);
     if (rc)
@@ -90,7 +132,7 @@ int trg_select_open(const struct trg_select_config *config, struct trg_select **
 int trg_select_set_output(struct trg_select *s, enum trg_select_output output, int cpu, int fd,
                           struct st_error *err)
 {
-    struct bpf_map *const maps[] = {s->bpf->maps.switches, s->bpf->maps.switch_marks,
+    struct bpf_map *const maps[] = {s->bpf->maps.switches_wait, s->bpf->maps.switch_marks,
                                     s->bpf->maps.wake_marks};
     int rc = bpf_map__update_elem(maps[output], &cpu, sizeof(cpu), &fd, sizeof(fd), BPF_ANY);
 
@@ -131,6 +173,13 @@ int trg_select_start(struct trg_select *s, struct st_error *err)
     return rc ? failed(rc, "cannot attach the BPF programs that select events", err) : adopt(s, err);
 }
 
+struct trg_select_switches trg_select_take(struct trg_select *s, int cpu)
+{
+    if (cpu < 0 || (size_t)cpu >= s->nrings)
+        return (struct trg_select_switches){0};
+    return trg_ring_take(&s->rings[cpu], &s->taken[cpu], s->copy);
+}
+
 void trg_select_set_pace(struct trg_select *s, struct select_pace pace)
 {
     s->bpf->bss->pace.shared_ns = pace.shared_ns;
@@ -156,6 +205,9 @@ void trg_select_close(struct trg_select *s)
 {
     if (!s)
         return;
+    if (s->rings)
+        munmap(s->rings, s->nrings * sizeof(*s->rings));
     select_bpf__destroy(s->bpf);
+    free(s->taken);
     free(s);
 }

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/target.h"
+#include "triggers/select_ring.h"
 #include "triggers/select_shared.h"
 
 #include <stdint.h>
@@ -16,7 +17,7 @@ struct trg_select;
 
 /* What the program writes, into a bpf-output event of each CPU. */
 enum trg_select_output {
-    TRG_SELECT_SWITCHES,     /* struct select_switch: each context switch of a target's thread */
+    TRG_SELECT_WAITING,      /* a record each time that many context switches wait to be taken */
     TRG_SELECT_SWITCH_MARKS, /* as the tracepoint sched:sched_switch writes it, */
     TRG_SELECT_WAKE_MARKS,   /* and as sched:sched_waking does; of both as many as the pace lets */
 };
@@ -40,6 +41,10 @@ int trg_select_filter(struct trg_select *select, int fd, struct st_error *err);
 
 /* From here on records are written. ST_ECANNOT, ST_EFAIL. */
 int trg_select_start(struct trg_select *select, struct st_error *err);
+
+/* The context switches of a CPU since the last call, in memory that the next call writes anew. To be called
+ * by one thread at a time. */
+struct trg_select_switches trg_select_take(struct trg_select *select, int cpu);
 
 /* How many marks are taken; until it is called, all are. */
 void trg_select_set_pace(struct trg_select *select, struct select_pace pace);

@@ -43,13 +43,26 @@ struct select_left {
     st_u64 run[SELECT_MARKS]; /* so many in a row at most, of one thread */
 };
 
-/* The raw data of a context switch. Number 0: not one of the target's threads. */
+/* A context switch. Number 0: not one of the target's threads. */
 struct select_switch {
+    st_u64 time; /* ktime */
+
     st_u32 prev_pid, prev_tid, next_pid, next_tid;
 
     st_u32 preempt; /* prev could have run on */
 
     st_u32 unused;
+};
+
+#define SELECT_RING 8192 /* switches: half of them are 40 ms of 100,000 a second */
+
+/* Those of a CPU, which alone writes it. The newest are written over the oldest. */
+struct select_ring {
+    st_u64 head; /* so many were written; the next is number head % SELECT_RING */
+
+    st_u64 unused[7];
+
+    struct select_switch at[SELECT_RING];
 };
 
 #endif

@@ -35,7 +35,7 @@ static void set_callgraph(struct perf_event_attr *attr, enum rec_callgraph callg
 
 static struct perf_event_attr common(const struct rec_source *s, const struct rec_source_config *config)
 {
-    return (struct perf_event_attr){
+    struct perf_event_attr attr = {
         .size = sizeof(struct perf_event_attr),
         .sample_type = REC_SAMPLE_TYPE | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN,
         .sample_id_all = 1,
@@ -43,6 +43,10 @@ static struct perf_event_attr common(const struct rec_source *s, const struct re
         .exclude_hv = 1,
         .inherit = s->per_cpu && config->target->kind != ST_TARGET_ALL && !config->select,
     };
+
+    if (config->select)
+        rec_perf_use_monotonic(&attr);
+    return attr;
 }
 
 static int try_on_self(const struct perf_event_attr *attr)

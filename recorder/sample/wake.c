@@ -62,6 +62,8 @@ static int wake_attr(struct rec_source *s, bool kernel)
         .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED,
         .disabled = 1,
     };
+    if (s->select)
+        rec_perf_use_monotonic(&kind->attr);
     kind->name = tracepoint;
     return 0;
 }

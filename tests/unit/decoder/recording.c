@@ -33,7 +33,8 @@ enum {
     SWITCHES_ID = 11,
     LBR_ID = 12,
     ENTRY_ID = 13,
-    EXIT_ID = 14
+    EXIT_ID = 14,
+    SIDE_ID = 15
 };
 
 static void check(int rc, const struct st_error *err)
@@ -58,7 +59,7 @@ void recording_begin(void)
     struct perf_event_attr stall = dummy;
     struct perf_event_attr meta = dummy;
     struct perf_event_attr clock = dummy, switches, lbr, calls = dummy;
-    uint64_t ids[] = {DUMMY_ID, STALL_ID, META_ID, CLOCK_ID, SWITCHES_ID, LBR_ID, ENTRY_ID, EXIT_ID};
+    uint64_t ids[] = {DUMMY_ID, STALL_ID, META_ID, CLOCK_ID, SWITCHES_ID, LBR_ID, ENTRY_ID, EXIT_ID, SIDE_ID};
     struct st_error err = {0};
 
     stall.config = PERF_COUNT_SW_BPF_OUTPUT;
@@ -89,6 +90,8 @@ void recording_begin(void)
     calls.sample_type |= PERF_SAMPLE_RAW;
     check(pd_writer_add_event(writer, &calls, &ids[6], 1, "raw_syscalls:sys_enter", &err), &err);
     check(pd_writer_add_event(writer, &calls, &ids[7], 1, "raw_syscalls:sys_exit", &err), &err);
+    dummy.context_switch = 1;
+    check(pd_writer_add_event(writer, &dummy, &ids[8], 1, "dummy:u", &err), &err);
     memset(&identity, 0, sizeof(identity));
     identity.id = DUMMY_ID;
 }
@@ -200,6 +203,13 @@ void recording_itrace(uint32_t pid, uint32_t tid)
 void recording_lost(uint64_t n)
 {
     record(PERF_RECORD_LOST, 0, (uint64_t[]){DUMMY_ID, n}, 16, NULL);
+}
+
+void recording_lost_switches(uint64_t n)
+{
+    identity.id = SIDE_ID;
+    record(PERF_RECORD_LOST, 0, (uint64_t[]){SIDE_ID, n}, 16, NULL);
+    identity.id = DUMMY_ID;
 }
 
 void recording_ksymbol(uint64_t address, uint32_t length, uint16_t flags, const char *name)

@@ -33,6 +33,7 @@ void recording_mmap(uint32_t pid, uint64_t address, uint64_t length, uint64_t pg
 void recording_switch(bool out, bool preempted);
 void recording_itrace(uint32_t pid, uint32_t tid);
 void recording_lost(uint64_t n);
+void recording_lost_switches(uint64_t n); /* some may have been context switches */
 void recording_ksymbol(uint64_t address, uint32_t length, uint16_t flags, const char *name);
 void recording_stall(const struct st_stall_record *record);
 

@@ -224,6 +224,101 @@ static void switches_make_slices_and_times_off_the_cpu(void **state)
     assert_non_null(strstr(sb->notices.at[0].detail, "3"));
 }
 
+static void goes(uint64_t time, uint32_t tid, uint32_t cpu, bool out)
+{
+    recording_at(time, 10, tid, cpu);
+    recording_switch(out, false);
+}
+
+static void assert_waits(uint32_t tid, const uint64_t (*waits)[2], size_t n)
+{
+    const struct dec_thread *t = dec_sideband_thread(sb, (int32_t)tid, -1, 0);
+
+    assert_int_equal(t->offcpu.n, n);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(t->offcpu.at[i].start, waits[i][0]);
+        assert_int_equal(t->offcpu.at[i].end, waits[i][1]);
+    }
+}
+
+static void assert_ran(uint32_t tid, const uint64_t (*slices)[3], size_t n)
+{
+    const struct dec_thread *t = dec_sideband_thread(sb, (int32_t)tid, -1, 0);
+
+    assert_int_equal(t->slices.n, n);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(t->slices.at[i].start, slices[i][0]);
+        assert_int_equal(t->slices.at[i].end, slices[i][1]);
+        assert_int_equal(t->slices.at[i].cpu, slices[i][2]);
+    }
+}
+
+/* Switches of CPU 1 are lost from 200 to 300. */
+static void nothing_is_known_over_a_loss(void **state)
+{
+    (void)state;
+    goes(100, 11, 1, false);
+    goes(110, 12, 0, false);
+    goes(120, 12, 0, true); /* waits on: whether it ran meanwhile is not known */
+    goes(130, 13, 0, false);
+    goes(140, 13, 0, true);
+    goes(150, 13, 0, false); /* seen whole before the loss */
+    goes(160, 14, 2, false); /* has a CPU all the time */
+    goes(200, 11, 1, true);
+    goes(200, 15, 1, false);
+    goes(210, 13, 0, true);
+    goes(250, 13, 0, false); /* it may have been on CPU 1 in between */
+    recording_at(300, 10, 15, 1);
+    recording_lost_switches(5);
+    goes(305, 11, 1, true); /* came unseen */
+    goes(320, 12, 0, false);
+    goes(330, 12, 0, true);
+    goes(340, 12, 0, false);
+    goes(350, 14, 2, true);
+    goes(360, 11, 1, false);
+    goes(400, 11, 1, true);
+    recording_at(500, 10, 10, 0);
+    recording_comm(10, 10, "t", false);
+    read_it();
+    assert_waits(11, (const uint64_t[][2]){{305, 360}, {400, 500}}, 2);
+    assert_ran(11, (const uint64_t[][3]){{100, 200, 1}, {300, 305, 1}, {360, 400, 1}}, 3);
+    assert_waits(12, (const uint64_t[][2]){{120, 200}, {330, 340}}, 2);
+    assert_ran(12, (const uint64_t[][3]){{110, 120, 0}, {320, 330, 0}, {340, 500, 0}}, 3);
+    assert_waits(13, (const uint64_t[][2]){{140, 150}}, 1);
+    assert_ran(13, (const uint64_t[][3]){{130, 140, 0}, {150, 210, 0}, {250, 500, 0}}, 3);
+    assert_ran(14, (const uint64_t[][3]){{160, 350, 2}}, 1);
+    assert_waits(15, NULL, 0);
+    assert_ran(15, NULL, 0);
+    assert_int_equal(sb->notices.n, 1);
+    assert_int_equal(sb->notices.at[0].since, 200);
+    assert_int_equal(sb->notices.at[0].time, 300);
+}
+
+/* Of two losses the one that is known later began first. */
+static void losses_of_two_cpus_overlap(void **state)
+{
+    (void)state;
+    goes(100, 11, 1, true);
+    goes(110, 12, 2, true);
+    goes(130, 12, 2, false);
+    goes(150, 13, 2, false);
+    recording_at(200, 10, 13, 2);
+    recording_lost_switches(1);
+    recording_at(300, 10, 11, 1);
+    recording_lost_switches(1);
+    goes(310, 11, 1, false);
+    goes(350, 13, 2, true); /* on since the loss at least */
+    goes(360, 13, 2, false);
+    recording_at(500, 10, 10, 0);
+    recording_comm(10, 10, "t", false);
+    read_it();
+    assert_waits(11, NULL, 0);
+    assert_waits(12, NULL, 0);
+    assert_ran(12, (const uint64_t[][3]){{100, 110, 2}, {130, 150, 2}}, 2);
+    assert_waits(13, (const uint64_t[][2]){{350, 360}}, 1);
+    assert_ran(13, (const uint64_t[][3]){{200, 350, 2}, {360, 500, 2}}, 2);
+}
+
 static void off_the_cpu_to_the_end(void **state)
 {
     const struct dec_thread *t;
@@ -385,6 +480,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(threads_that_were_there_have_no_birth, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_tid_that_is_used_again_is_another_thread, set_up, tear_down),
         cmocka_unit_test_setup_teardown(switches_make_slices_and_times_off_the_cpu, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nothing_is_known_over_a_loss, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(losses_of_two_cpus_overlap, set_up, tear_down),
         cmocka_unit_test_setup_teardown(off_the_cpu_to_the_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(idle_threads_are_one_a_cpu, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_stall_record_is_kept_with_its_thread, set_up, tear_down),
