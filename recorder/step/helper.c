@@ -141,7 +141,7 @@ static uint64_t perf_time(struct step_helper *h, uint64_t raw)
 
 static void close_ring(struct step_helper *h, struct step_thread *t)
 {
-    if (!t)
+    if (!t || !t->slot) /* it has not run yet */
         return;
     t->slot->stopped = 0;
     if (!t->recording)

@@ -114,14 +114,16 @@ static void freeze_each(const struct rec_source_ops *ops, const struct target *t
 static void wait_for_rings(const struct rec_source_ops *ops, struct rec_source *source)
 {
     const struct rec_ring *rings;
+    struct st_error err = {0};
     struct rec_freeze how;
     size_t n = 0;
 
     for (int i = 0; i < 60000 && n < THREADS; i++) {
-        usleep(1000);
-        must(ops->freeze(source, (struct rec_first){-1, -1}, &how, NULL), NULL);
-        must(ops->rings(source, &rings, &n, NULL), NULL);
-        must(ops->resume(source, NULL), NULL);
+        if (n)
+            usleep(1000);
+        must(ops->freeze(source, (struct rec_first){-1, -1}, &how, &err), &err);
+        must(ops->rings(source, &rings, &n, &err), &err);
+        must(ops->resume(source, &err), &err);
     }
     assert_int_equal(n, THREADS);
 }
