@@ -4,6 +4,7 @@
 #include "base/safetext.h"
 #include "recorder/commands.h"
 #include "recorder/doctor.h"
+#include "triggers/needs.h"
 #include "triggers/privilege.h"
 
 #include <stdarg.h>
@@ -55,7 +56,7 @@ static void add_verdict(struct doctor *d)
     struct st_error err = {0};
     struct doctor_finding last;
 
-    if (trg_check_bpf(false, &err) || !found(d, "bpf.tp_btf"))
+    if (trg_check_bpf(false, &err) || trg_check_needs(&err) || !found(d, "bpf.tp_btf"))
         doctor_add(d, "verdict", "in short", DOCTOR_INFO, NULL, "%s; triggers do not work here: %.*s", source,
                    (int)strcspn(err.text, "\n"),
                    *err.text ? err.text : "the kernel lacks BPF on tracepoints");
