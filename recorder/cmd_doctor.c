@@ -38,6 +38,14 @@ void doctor_add(struct doctor *d, const char *key, const char *label, enum docto
     }
 }
 
+void doctor_refusal(struct doctor *d, const char *key, const char *label, const struct st_error *err)
+{
+    const char *hint = strchr(err->text, '\n');
+
+    doctor_add(d, key, label, DOCTOR_NO, hint ? hint + 3 : NULL, "%.*s", (int)strcspn(err->text, "\n"),
+               err->text);
+}
+
 static bool found(const struct doctor *d, const char *key)
 {
     for (size_t i = 0; i < d->findings.n; i++)

@@ -177,16 +177,13 @@ static void add_need(void *d, const struct trg_need *need, bool there)
 static void add_triggers(struct doctor *d)
 {
     struct st_error err = {0};
-    char *hint;
 
     if (!trg_check_bpf(false, &err) && !trg_check_needs(&err)) {
         doctor_add(d, "triggers", "triggers", DOCTOR_YES, NULL,
                    "the kernel has all that their programs need");
         return;
     }
-    hint = strchr(err.text, '\n');
-    doctor_add(d, "triggers", "triggers", DOCTOR_NO, hint ? hint + 3 : NULL, "%.*s",
-               (int)strcspn(err.text, "\n"), err.text);
+    doctor_refusal(d, "triggers", "triggers", &err);
 }
 
 /* Counted, not concluded: where none was left out in that time, one may be another time. */

@@ -4,6 +4,8 @@
 #include "recorder/privileges.h"
 
 #include "base/units.h"
+#include "triggers/needs.h"
+#include "triggers/tracepoints.h"
 
 #include <linux/capability.h>
 #include <stdio.h>
@@ -99,15 +101,23 @@ static void add_capabilities(struct doctor *d)
 
 static void add_tracefs(struct doctor *d)
 {
-    bool there =
-        !access("/sys/kernel/tracing/events", F_OK) || !access("/sys/kernel/debug/tracing/events", F_OK);
+    struct st_error err = {0};
 
-    if (there)
+    if (!trg_check_tracefs(&err))
         doctor_add(d, "tracefs", "tracefs", DOCTOR_YES, NULL, "mounted and readable");
     else
-        doctor_add(d, "tracefs", "tracefs", DOCTOR_NO,
-                   "as root: mount -t tracefs tracefs /sys/kernel/tracing (tracepoint: triggers need it)",
-                   "not mounted, or not for this user");
+        doctor_refusal(d, "tracefs", "tracefs", &err);
+}
+
+static void add_lockdown(struct doctor *d)
+{
+    const char *level = trg_lockdown();
+
+    if (level)
+        doctor_add(d, "lockdown", "kernel lockdown", DOCTOR_INFO, NULL, "%s%s", level,
+                   strcmp(level, "integrity") ? "" : ", which forbids nothing that is needed");
+    else
+        doctor_add(d, "lockdown", "kernel lockdown", DOCTOR_INFO, NULL, "none");
 }
 
 static void add_ptrace(struct doctor *d)
@@ -157,5 +167,6 @@ void doctor_kernel(struct doctor *d)
     add_locked_memory(d);
     add_ptrace(d);
     add_tracefs(d);
+    add_lockdown(d);
     add_kallsyms(d);
 }

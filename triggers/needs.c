@@ -15,6 +15,8 @@
 /* In the order of the kernels that brought them. */
 static const struct trg_need needs[] = {
     {"bpf.places", "per-CPU variables in BTF", "per-CPU variables in its BTF", NULL, 0},
+    {"bpf.read", "BPF: reads of kernel memory", "reads of kernel memory by BPF programs", "5.5",
+     BPF_FUNC_probe_read_kernel},
     {"bpf.task", "BPF: the current task", "bpf_get_current_task_btf()", "5.11",
      BPF_FUNC_get_current_task_btf},
     {"bpf.atomics", "BPF: atomic operations", "atomic operations of BPF", "5.12", 0},
@@ -73,6 +75,22 @@ void trg_each_need(trg_need_fn *fn, void *ctx)
         fn(ctx, &needs[i], has(&needs[i]));
 }
 
+const char *trg_lockdown(void)
+{
+    FILE *f = fopen("/sys/kernel/security/lockdown", "re");
+    char modes[128] = "";
+
+    if (f && !fgets(modes, sizeof(modes), f))
+        modes[0] = '\0';
+    if (f)
+        fclose(f);
+    if (!f && !libbpf_probe_bpf_helper(BPF_PROG_TYPE_RAW_TRACEPOINT, BPF_FUNC_probe_read_kernel, NULL))
+        return "confidentiality"; /* securityfs is not mounted: nothing else takes that away */
+    return strstr(modes, "[confidentiality]") ? "confidentiality"
+           : strstr(modes, "[integrity]")     ? "integrity"
+                                              : NULL;
+}
+
 struct lacking {
     char list[512];
 
@@ -92,6 +110,22 @@ static void add_lacking(void *ctx, const struct trg_need *need, bool there)
         l->since = need->since;
 }
 
+static int hint(const struct lacking *l, struct st_error *err)
+{
+    const char *lockdown = trg_lockdown();
+
+    if (lockdown && !strcmp(lockdown, "confidentiality"))
+        return st_hint(
+            err,
+            "kernel lockdown is at confidentiality, which forbids that: boot with lockdown=integrity, or "
+            "without; Ctrl-C, SIGUSR2 and `snap` take snapshots without --on");
+    return st_hint(err,
+                   "%s%s%sbpf:FILE.o and bpftrace:FILE do without; Ctrl-C, SIGUSR2 and `snap` take snapshots "
+                   "without --on",
+                   l->since ? "Linux " : "", l->since ? l->since : "",
+                   l->since ? " or newer has them; " : "");
+}
+
 int trg_check_needs(struct st_error *err)
 {
     struct lacking l = {0};
@@ -102,11 +136,7 @@ int trg_check_needs(struct st_error *err)
         return 0;
     uname(&u);
     st_fail(err, ST_ECANNOT, "--on needs what this kernel (%s) lacks: %s", u.release, l.list);
-    if (l.since)
-        st_hint(err, "run Linux %s or newer", l.since);
-    return st_hint(
-        err,
-        "bpf:FILE.o and bpftrace:FILE do without; Ctrl-C, SIGUSR2 and `snap` take snapshots without --on");
+    return hint(&l, err);
 }
 
 bool trg_has_btf_tracepoint(const char *name)

@@ -28,6 +28,9 @@ void trg_each_need(trg_need_fn *fn, void *ctx);
 /* 0, or ST_ECANNOT with one sentence that names all that lack, and a hint what does without. */
 int trg_check_needs(struct st_error *err);
 
+/* The kernel's lockdown (kernel_lockdown(7)): "integrity", "confidentiality", or NULL where there is none. */
+const char *trg_lockdown(void);
+
 /* Whether programs can be attached to the tracepoint with its arguments' types. */
 bool trg_has_btf_tracepoint(const char *name);
 
