@@ -1,6 +1,7 @@
 /* The kernel and what it lets this user do. */
 #include "recorder/doctor.h"
 #include "recorder/perf_event.h"
+#include "recorder/perf_ring.h"
 #include "recorder/privileges.h"
 
 #include "base/units.h"
@@ -59,6 +60,7 @@ static void add_locked_memory(struct doctor *d)
     struct rlimit l;
     long kb = 0;
     char limit[24] = "unlimited";
+    struct st_error err = {0};
 
     if (f && fscanf(f, "%ld", &kb) != 1)
         kb = 0;
@@ -70,6 +72,8 @@ static void add_locked_memory(struct doctor *d)
         st_format_size(l.rlim_cur, limit, sizeof(limit));
     if (rec_has_capability(CAP_IPC_LOCK))
         snprintf(limit, sizeof(limit), "unlimited");
+    if (rec_perf_ring_probe(&err)) /* or no event at all, which arm says in the same words */
+        doctor_refusal(d, "perf.ring", "a ring of perf events", &err);
     doctor_add(d, "perf.mlock", "locked memory for rings", DOCTOR_INFO, NULL,
                "%s a process, and %ld KiB a CPU and user", limit, kb);
 }

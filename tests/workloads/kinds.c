@@ -90,9 +90,11 @@ static void leave_unread(void)
 static void leave_unsent(void)
 {
     static char data[65536];
+    int room = 2 * (int)sizeof(data); /* little: it is to be gone soon when it is read at last */
     size_t there = 0;
     ssize_t n;
 
+    setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
     while ((n = send(pair[0], data, sizeof(data), MSG_DONTWAIT)) > 0)
         there += (size_t)n;
     usleep(STALL_MS * 1000);
