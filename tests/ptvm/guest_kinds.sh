@@ -83,9 +83,9 @@ interrupted() {
 
 # A source records a thread that computes until Ctrl-C; its calls are there.
 recorded() { # NAME HOW-PATTERN ARM-OPTION...
-    local name=$1 pattern=$2 target arm calls status
+    local name=$1 pattern=$2 target arm calls status before
     shift 2
-    "$kinds" compute >/dev/null &
+    "$kinds" compute >noted &
     target=$!
     rm -rf s.*
     "$STALLTRAP" arm "$@" -p $target -o s >arm.out 2>arm.err &
@@ -94,12 +94,16 @@ recorded() { # NAME HOW-PATTERN ARM-OPTION...
         grep -q '^armed' arm.err || [ ! -e /proc/$arm ] && break
         sleep 0.1
     done
-    sleep 2
+    before=$(wc -l <noted)
+    for ((i = 0; i < 300; i++)); do # it computes, and comes by at some calls
+        [ "$(wc -l <noted)" -lt $((before + 2)) ] || break
+        sleep 0.2
+    done
     kill -INT $arm 2>/dev/null
     wait $arm
     status=$?
     kill $target
-    calls=$("$STALLTRAP" query s.1.db "SELECT count(*) FROM calls WHERE function IN ('spin_ms', 'compute_long', 'now')" --format csv 2>/dev/null | tail -n 1)
+    calls=$("$STALLTRAP" query s.1.db "SELECT count(*) FROM calls WHERE module = 'kinds' OR module LIKE '%vdso%' OR module LIKE 'libc%'" --format csv 2>/dev/null | tail -n 1)
     if [ $status = 0 ] && [ "${calls:-0}" -gt 0 ]; then
         tell "$name" works "$(grep -oE "$pattern" arm.err | head -n 1)"
     else
@@ -119,7 +123,8 @@ one() { # CELL
     *) kind "$1" ;;
     esac
 }
-[ $# -gt 0 ] || set -- sample sample.threads intel-pt step $(bash "$SOURCE/tests/cli/kinds.sh" rows | cut -d' ' -f1)
+# Unsent data take longer to go, once they are read, than their stall lasts in an emulated computer: ptvm_triggers has them.
+[ $# -gt 0 ] || set -- sample sample.threads intel-pt step $(bash "$SOURCE/tests/cli/kinds.sh" rows | cut -d' ' -f1 | grep -vx socket.unsent)
 for cell; do one "$cell"; done
 grep -q 'irq.*failed' "$cells" && failed=1 # it was told in a shell of its own
 exit $failed
