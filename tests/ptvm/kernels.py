@@ -114,7 +114,7 @@ distributions take them into older kernels:
 What came later is used where it is there and done in another way where it is not: the fourth argument of `sched_switch` (5.18), arguments of functions by fentry
 (`bpf_get_func_arg`, 5.17: kprobes before), iterators over one thread (6.1), `sock:sock_send_length` and `sock:sk_data_ready` (6.3), `aux_pause` (6.13).
 
-Linux 5.15 to 6.0 brought all that is needed, and were not tried: Debian's mirror has no kernel of these versions any more.
+Linux 5.15 to 6.0 brought all that is needed, and were not tried, nor were the other ways that they need: Debian's mirror has no kernel of these versions any more.
 
 Kernel lockdown (tried on 6.1, `ptvm_lockdown_*`): at `integrity` triggers work; at `confidentiality` no BPF program may read the kernel's memory, and triggers are
 refused with that reason, while `sample` records. Unsent data as trigger: `ptvm_triggers`, on 6.1.
