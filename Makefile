@@ -7,7 +7,7 @@ CC ?= cc
 CTEST_ARGS ?=
 SECONDS ?= $(or $(SECONDS_EACH),60)
 
-.PHONY: all deps tests test test-all check timing-test net-test ptvm-test ptvm-long field-test field-table fresh-test hostile mutate mutate-gate soak test-deps more-deps demo-deps sanitize demo bench fuzz install format clean
+.PHONY: all deps tests test test-all check timing-test net-test ptvm-test ptvm-long field-test field-table kernels-table fresh-test hostile mutate mutate-gate soak test-deps more-deps demo-deps sanitize demo bench fuzz install format clean
 
 all: $(BUILD)/build.ninja
 	cmake --build $(BUILD) -j $(JOBS)
@@ -69,6 +69,13 @@ field-table: more-deps tests
 	@tools/deps.sh field
 	python3 tests/field/table.py --stalltrap $(BUILD)/stalltrap --build $(abspath $(BUILD)) --programs "$(PROGRAMS)" --causes "$(CAUSES)" \
 	    --trials $(TRIALS) --doc docs/field.md
+
+# Every kind of trigger and every source on the kernels of Debian 11 to 13 and of its backports, in the PT machine: writes docs/kernels.md. Half an hour.
+KERNELS ?= bullseye bookworm trixie trixie-backports
+kernels-table: tests
+	tests/ptvm/setup.sh "" $(KERNELS)
+	for suite in $(KERNELS); do tests/ptvm/test_kernels.sh $$suite $(CURDIR) $(abspath $(BUILD)) take || exit 1; done
+	python3 tests/ptvm/kernels.py doc tests/ptvm/kernels.table >docs/kernels.md
 
 # A new Debian 12 and 13 in a folder, and in it what a new user does.
 fresh-test: more-deps tests

@@ -4,6 +4,7 @@
 #include "base/safetext.h"
 #include "recorder/commands.h"
 #include "recorder/doctor.h"
+#include "triggers/needs.h"
 #include "triggers/privilege.h"
 
 #include <stdarg.h>
@@ -37,6 +38,14 @@ void doctor_add(struct doctor *d, const char *key, const char *label, enum docto
     }
 }
 
+void doctor_refusal(struct doctor *d, const char *key, const char *label, const struct st_error *err)
+{
+    const char *hint = strchr(err->text, '\n');
+
+    doctor_add(d, key, label, DOCTOR_NO, hint ? hint + 3 : NULL, "%.*s", (int)strcspn(err->text, "\n"),
+               err->text);
+}
+
 static bool found(const struct doctor *d, const char *key)
 {
     for (size_t i = 0; i < d->findings.n; i++)
@@ -55,7 +64,7 @@ static void add_verdict(struct doctor *d)
     struct st_error err = {0};
     struct doctor_finding last;
 
-    if (trg_check_bpf(false, &err) || !found(d, "bpf.tp_btf"))
+    if (trg_check_bpf(false, &err) || trg_check_needs(&err) || !found(d, "bpf.tp_btf"))
         doctor_add(d, "verdict", "in short", DOCTOR_INFO, NULL, "%s; triggers do not work here: %.*s", source,
                    (int)strcspn(err.text, "\n"),
                    *err.text ? err.text : "the kernel lacks BPF on tracepoints");

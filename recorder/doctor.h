@@ -2,6 +2,7 @@
 #ifndef ST_RECORDER_DOCTOR_H
 #define ST_RECORDER_DOCTOR_H
 
+#include "base/error.h"
 #include "base/vec.h"
 
 #include <stdbool.h>
@@ -34,6 +35,9 @@ struct doctor {
 /* Adds one; `advice` may be NULL. The detail is formatted. */
 void doctor_add(struct doctor *d, const char *key, const char *label, enum doctor_verdict verdict,
                 const char *advice, const char *detail, ...) __attribute__((format(printf, 6, 7)));
+
+/* One that is DOCTOR_NO, in the words of arm's refusal: the sentence, and its hint as advice. */
+void doctor_refusal(struct doctor *d, const char *key, const char *label, const struct st_error *err);
 
 /* doctor_sources.c: each source's probe; the intel_pt PMU and its caps, or why there is none. */
 void doctor_sources(struct doctor *d);

@@ -2,6 +2,8 @@
 #include "recorder/doctor.h"
 #include "recorder/perf_event.h"
 #include "recorder/privileges.h"
+#include "triggers/needs.h"
+#include "triggers/privilege.h"
 #include "triggers/trigger.h"
 
 #include <bpf/bpf.h>
@@ -161,6 +163,29 @@ static void add_hooks(struct doctor *d)
              "socket with side=unread works");
 }
 
+static void add_need(void *d, const struct trg_need *need, bool there)
+{
+    if (need->since)
+        doctor_add(d, need->key, need->label, there ? DOCTOR_YES : DOCTOR_NO, NULL, "%s; Linux %s or newer",
+                   there ? "works" : "this kernel has none", need->since);
+    else
+        doctor_add(d, need->key, need->label, there ? DOCTOR_YES : DOCTOR_NO, NULL, "%s",
+                   there ? "they are there" : "they are not there");
+}
+
+/* In the words of arm's refusal. */
+static void add_triggers(struct doctor *d)
+{
+    struct st_error err = {0};
+
+    if (!trg_check_bpf(false, &err) && !trg_check_needs(&err)) {
+        doctor_add(d, "triggers", "triggers", DOCTOR_YES, NULL,
+                   "the kernel has all that their programs need");
+        return;
+    }
+    doctor_refusal(d, "triggers", "triggers", &err);
+}
+
 /* Counted, not concluded: where none was left out in that time, one may be another time. */
 static void add_switches(struct doctor *d)
 {
@@ -190,6 +215,9 @@ void doctor_bpf(struct doctor *d)
     doctor_add(d, "uprobe", "uprobes", pmu_number("uprobe", &type) ? DOCTOR_YES : DOCTOR_NO, NULL,
                "%s; func:, call:, quiet: and usdt: of user code use them",
                pmu_number("uprobe", &type) ? "the kernel has them" : "this kernel was built without");
+    if (may_use_bpf())
+        trg_each_need(add_need, d);
+    add_triggers(d);
     add_hooks(d);
     add_switches(d);
     libbpf_set_print(before);

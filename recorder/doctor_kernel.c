@@ -1,9 +1,12 @@
 /* The kernel and what it lets this user do. */
 #include "recorder/doctor.h"
 #include "recorder/perf_event.h"
+#include "recorder/perf_ring.h"
 #include "recorder/privileges.h"
 
 #include "base/units.h"
+#include "triggers/needs.h"
+#include "triggers/tracepoints.h"
 
 #include <linux/capability.h>
 #include <stdio.h>
@@ -57,6 +60,7 @@ static void add_locked_memory(struct doctor *d)
     struct rlimit l;
     long kb = 0;
     char limit[24] = "unlimited";
+    struct st_error err = {0};
 
     if (f && fscanf(f, "%ld", &kb) != 1)
         kb = 0;
@@ -68,6 +72,8 @@ static void add_locked_memory(struct doctor *d)
         st_format_size(l.rlim_cur, limit, sizeof(limit));
     if (rec_has_capability(CAP_IPC_LOCK))
         snprintf(limit, sizeof(limit), "unlimited");
+    if (rec_perf_ring_probe(&err)) /* or no event at all, which arm says in the same words */
+        doctor_refusal(d, "perf.ring", "a ring of perf events", &err);
     doctor_add(d, "perf.mlock", "locked memory for rings", DOCTOR_INFO, NULL,
                "%s a process, and %ld KiB a CPU and user", limit, kb);
 }
@@ -99,15 +105,23 @@ static void add_capabilities(struct doctor *d)
 
 static void add_tracefs(struct doctor *d)
 {
-    bool there =
-        !access("/sys/kernel/tracing/events", F_OK) || !access("/sys/kernel/debug/tracing/events", F_OK);
+    struct st_error err = {0};
 
-    if (there)
+    if (!trg_check_tracefs(&err))
         doctor_add(d, "tracefs", "tracefs", DOCTOR_YES, NULL, "mounted and readable");
     else
-        doctor_add(d, "tracefs", "tracefs", DOCTOR_NO,
-                   "as root: mount -t tracefs tracefs /sys/kernel/tracing (tracepoint: triggers need it)",
-                   "not mounted, or not for this user");
+        doctor_refusal(d, "tracefs", "tracefs", &err);
+}
+
+static void add_lockdown(struct doctor *d)
+{
+    const char *level = trg_lockdown();
+
+    if (level)
+        doctor_add(d, "lockdown", "kernel lockdown", DOCTOR_INFO, NULL, "%s%s", level,
+                   strcmp(level, "integrity") ? "" : ", which forbids nothing that is needed");
+    else
+        doctor_add(d, "lockdown", "kernel lockdown", DOCTOR_INFO, NULL, "none");
 }
 
 static void add_ptrace(struct doctor *d)
@@ -157,5 +171,6 @@ void doctor_kernel(struct doctor *d)
     add_locked_memory(d);
     add_ptrace(d);
     add_tracefs(d);
+    add_lockdown(d);
     add_kallsyms(d);
 }

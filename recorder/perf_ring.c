@@ -1,6 +1,7 @@
 /* The ring of a perf event. The protocol of head and tail stands at struct perf_event_mmap_page in
  * <linux/perf_event.h>. */
 #include "recorder/perf_ring.h"
+#include "recorder/perf_event.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -28,6 +29,22 @@ int rec_perf_ring_map(struct rec_perf_ring *ring, int fd, size_t bytes, struct s
     st_fail(err, ST_ECANNOT, "the limit of locked memory allows no ring for perf events");
     return st_hint(err,
                    "raise `ulimit -l` or kernel.perf_event_mlock_kb, or end other recorders of this user");
+}
+
+int rec_perf_ring_probe(struct st_error *err)
+{
+    struct rec_perf_ring ring = {0};
+    struct perf_event_attr attr;
+    int fd, rc;
+
+    rec_perf_dummy(&attr);
+    fd = rec_perf_event(&attr, 0, -1);
+    if (fd < 0)
+        return rec_perf_refused("record this process itself", err);
+    rc = rec_perf_ring_map(&ring, fd, (size_t)sysconf(_SC_PAGESIZE), err);
+    rec_perf_ring_unmap(&ring);
+    close(fd);
+    return rc;
 }
 
 /* Copies `size` bytes that begin at `from` (a position of the stream) and may run over the ring's end. */

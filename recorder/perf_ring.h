@@ -18,6 +18,10 @@ struct rec_perf_ring {
  * descriptor stays the caller's. */
 int rec_perf_ring_map(struct rec_perf_ring *ring, int fd, size_t bytes, struct st_error *err);
 
+/* Whether this process may have the smallest ring there is: 0, or the error of rec_perf_ring_map() or
+ * rec_perf_refused(). */
+int rec_perf_ring_probe(struct st_error *err);
+
 /* Receives a whole record; it is valid during the call only. Non-zero stops the drain (the record counts as
  * read). */
 typedef int rec_perf_record_fn(void *ctx, const struct perf_event_header *record, struct st_error *err);

@@ -64,12 +64,12 @@ struct queue_walk {
     st_u64 ktime;
 };
 
-static long note_request(st_u32 i, struct queue_walk *q)
+ST_STEP(note_request, number, struct queue_walk *q)
 {
     struct request_sock *at = q->at;
     st_u64 connection;
 
-    if (!at)
+    if (!at || *number >= WAITING_WALK)
         return 1;
     connection = (st_u64)BPF_CORE_READ(at, sk);
     if (connection)
@@ -88,7 +88,7 @@ static __noinline void watch_queue(st_u64 sk)
         return;
     __sync_fetch_and_or(&listening[port / 32 % (65536 / 32)], 1u << (port % 32));
     q.at = oldest_request(sk);
-    bpf_loop(WAITING_WALK, note_request, &q, 0);
+    st_steps(note_request, &q);
 }
 
 /* The handshake of a connection to one of those ports is over, and it is in the queue of its listener. */

@@ -396,6 +396,7 @@ const struct trg_kind trg_bpftrace = {
     .measures = "time between its lines",
     .takes = &script_name,
     .hits = true,
+    .own_programs = true,
     .keys = keys,
     .open = bpftrace_open,
     .set_output = bpftrace_set_output,

@@ -426,11 +426,16 @@ void trg_function_free(struct trg_function *f)
 
 /* ---- hooks of kernel functions ---- */
 
-/* A program of two instructions, loaded and attached. */
+/* A program that asks for an argument (from Linux 5.17, later than fentry itself), loaded and attached. */
 static bool try_fentry(const char *name)
 {
-    static const struct bpf_insn nothing[] = {
-        {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0},
+    static const struct bpf_insn ask[] = {
+        {.code = BPF_ST | BPF_MEM | BPF_DW, .dst_reg = BPF_REG_10, .off = -8},
+        {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_2},
+        {.code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = BPF_REG_3, .src_reg = BPF_REG_10},
+        {.code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = BPF_REG_3, .imm = -8},
+        {.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_func_arg},
+        {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
         {.code = BPF_JMP | BPF_EXIT},
     };
     LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_FENTRY);
@@ -439,7 +444,7 @@ static bool try_fentry(const char *name)
     if (id <= 0)
         return false;
     opts.attach_btf_id = (unsigned)id;
-    prog = bpf_prog_load(BPF_PROG_TYPE_TRACING, "st_probe", "GPL", nothing, 2, &opts);
+    prog = bpf_prog_load(BPF_PROG_TYPE_TRACING, "st_probe", "GPL", ask, sizeof(ask) / sizeof(ask[0]), &opts);
     link = prog >= 0 ? bpf_raw_tracepoint_open(NULL, prog) : -1;
     if (link >= 0)
         close(link);

@@ -73,6 +73,9 @@ struct trg_kind {
 
     bool hits; /* each hit fires: no threshold */
 
+    bool own_programs; /* the user's, who knows what they need of the kernel: trg_check_needs() is not for
+                          them */
+
     const struct trg_key *keys;
 
     /* As the functions of trigger.h with the same names; `open` leaves nothing behind on error. */

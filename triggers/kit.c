@@ -208,18 +208,6 @@ static ssize_t run_iterator(struct bpf_program *prog, pid_t tid, void *buf, size
     return n < 0 ? n : (ssize_t)got;
 }
 
-bool trg_has_btf_tracepoint(const char *name)
-{
-    struct btf *btf = btf__load_vmlinux_btf();
-    char type[128];
-    bool has;
-
-    snprintf(type, sizeof(type), "btf_trace_%s", name);
-    has = btf && btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) > 0;
-    btf__free(btf);
-    return has;
-}
-
 int trg_kit_walk(struct bpf_program *iterator, const char *what, struct st_error *err)
 {
     char nothing[16];
@@ -321,6 +309,7 @@ static void read_comm(uint32_t tid, char *comm)
 /* Looks at the thread of a record. False: it is not in that stall any more. */
 static bool look_at(struct trg_state *s, const struct st_stall_record *r, struct thread_look *look)
 {
+    *s->vars.look_tid = r->tid;
     return run_iterator(s->look_at, (pid_t)r->tid, look, sizeof(*look)) == (ssize_t)sizeof(*look) &&
            (look->seq == r->seq || s->look_any);
 }

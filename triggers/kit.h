@@ -4,6 +4,7 @@
 #define ST_TRIGGERS_KIT_H
 
 #include "triggers/kind.h"
+#include "triggers/needs.h"
 #include "triggers/span.h"
 
 #include <bpf/libbpf.h>
@@ -23,7 +24,7 @@ struct trg_vars {
 
     uint64_t *lost_hists;
 
-    uint32_t *slots_max, *without_timer, *broken_places, *by_thread;
+    uint32_t *slots_max, *without_timer, *broken_places, *by_thread, *look_tid;
 
     struct bpf_map *threads, *free_slots, *cpus, *pids, *events, *hist, *first_hists, *thread_hists;
 };
@@ -93,6 +94,7 @@ struct trg_state {
             .thread_hists = (bpf)->maps.thread_hists,                                                        \
             .lost_hists = (void *)&(bpf)->bss->lost_hists,                                                   \
             .by_thread = (void *)&(bpf)->rodata->by_thread,                                                  \
+            .look_tid = &(bpf)->bss->look_tid,                                                               \
         };                                                                                                   \
     } while (0)
 
@@ -152,9 +154,6 @@ void trg_kit_close(struct trg_state *s);
 
 /* Keeps a link (NULL with errno: the attempt failed) until close. `what` as in trg_bpf_failed(). */
 int trg_kit_keep(struct trg_state *s, struct bpf_link *link, const char *what, struct st_error *err);
-
-/* Whether programs can be attached to the tracepoint with its arguments' types. */
-bool trg_has_btf_tracepoint(const char *name);
 
 /* Loads the two programs that tell of io_uring's operations (uring.bpf.h) if a wait for them is `wanted`, and
  * the kernel tells. */

@@ -12,6 +12,14 @@ struct {
     __type(value, struct thread_look);
 } look SEC(".maps");
 
+/* Which thread: set by user space. The kernel lets an iterator see that one alone only from Linux 6.1. */
+st_u32 look_tid;
+
+static __always_inline bool is_looked_for(struct task_struct *task)
+{
+    return task && (st_u32)task->pid == look_tid;
+}
+
 static __always_inline void name_thread(struct st_stall_record *r, struct task_struct *task)
 {
     r->pid = BPF_CORE_READ(task, tgid);

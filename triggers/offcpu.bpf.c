@@ -4,6 +4,7 @@
 #include "triggers/offcpu_counts.bpf.h"
 #include "triggers/offcpu_iter.bpf.h"
 #include "triggers/offcpu_timer.bpf.h"
+#include "triggers/switch.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -85,13 +86,12 @@ static __always_inline void leaves(struct thread *t, st_u32 slot, struct task_st
 }
 
 SEC("tp_btf/sched_switch")
-int BPF_PROG(offcpu_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
-             unsigned int prev_state)
+int BPF_PROG(offcpu_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
     struct thread *t = thread_of(prev);
 
     if (t)
-        leaves(t, t->slot, prev, next, preempt, prev_state);
+        leaves(t, t->slot, prev, next, preempt, state_left(ctx, prev));
     t = thread_of(next);
     if (t)
         enters(t, t->slot, next);

@@ -25,6 +25,7 @@ static int configure(struct offcpu_bpf *bpf, const struct trg_open *how, struct 
     bpf->rodata->real_offset = trg_real_offset();
     bpf->rodata->offcpu.early = how->config->early;
     bpf->rodata->make_timers_anywhere = places.nolock;
+    bpf->rodata->switch_tells_state = trg_tracepoint_arguments("sched_switch") > 3;
     clock_getres(CLOCK_MONOTONIC_COARSE, &tick); /* the kernel's TICK_NSEC */
     bpf->rodata->offcpu.tick_ns = tick.tv_nsec ? (uint64_t)tick.tv_nsec : 10000000;
     return 0;

@@ -62,7 +62,7 @@ int offcpu_look_at(struct bpf_iter__task *ctx)
     struct thread *t;
     st_u32 zero = 0;
 
-    t = task ? thread_of(task) : NULL;
+    t = is_looked_for(task) ? thread_of(task) : NULL;
     l = bpf_map_lookup_elem(&look, &zero);
     if (!t || !l || !(t->off & ONGOING))
         return 0;

@@ -1,5 +1,6 @@
 /* runq: how long a runnable thread waited for a CPU, and who had it meanwhile. */
 #include "triggers/span.bpf.h"
+#include "triggers/switch.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -100,9 +101,9 @@ static __always_inline void leaves(void *ctx, struct thread *t, struct task_stru
 }
 
 SEC("tp_btf/sched_switch")
-int BPF_PROG(runq_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
-             unsigned int prev_state)
+int BPF_PROG(runq_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
+    st_u32 prev_state = state_left(ctx, prev);
     st_u64 clock = run_queue(prev)->clock;
     struct span_end end = {.task = next};
     struct thread *t;
@@ -154,13 +155,13 @@ static __always_inline st_u64 within_wait(const struct turn *t, const struct sea
     return t->to > s->since ? t->to - (t->from > s->since ? t->from : s->since) : 0;
 }
 
-static long look_at_turn(st_u32 back, struct search *s)
+ST_STEP(look_at_turn, back, struct search *s)
 {
-    st_u32 number = (s->all->n - 1 - back) % TURNS;
+    st_u32 number = (s->all->n - 1 - *back) % TURNS;
     struct turn *t = &s->all->last[number];
     st_u64 ns = within_wait(t, s);
 
-    if (t->to <= s->since)
+    if (*back >= TURNS || t->to <= s->since)
         return 1;
     s->others++;
     if (ns > s->longest) {
@@ -171,11 +172,11 @@ static long look_at_turn(st_u32 back, struct search *s)
     return 0;
 }
 
-static long add_turn(st_u32 back, struct search *s)
+ST_STEP(add_turn, back, struct search *s)
 {
-    struct turn *t = &s->all->last[(s->all->n - 1 - back) % TURNS];
+    struct turn *t = &s->all->last[(s->all->n - 1 - *back) % TURNS];
 
-    if (t->to <= s->since)
+    if (*back >= TURNS || t->to <= s->since)
         return 1;
     if (t->tid == s->tid)
         s->held += within_wait(t, s);
@@ -190,9 +191,9 @@ static __noinline void find_holder(struct thread *t, struct st_stall_record *r, 
 
     if (!s.all)
         return;
-    bpf_loop(TURNS, look_at_turn, &s, 0);
+    st_steps(look_at_turn, &s);
     if (s.holder) {
-        bpf_loop(TURNS, add_turn, &s, 0);
+        st_steps(add_turn, &s);
         holder = &s.all->last[(s.holder - 1) % TURNS];
         r->next_tid = holder->tid;
         __builtin_memcpy(r->next_comm, holder->comm, sizeof(r->next_comm));

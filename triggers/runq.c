@@ -17,6 +17,7 @@ static int take(struct trg_state *s, struct st_error *err)
     TRG_TAKE_SPAN(s, bpf);
     TRG_NO_WAKERS(bpf);
     bpf->rodata->states = options->states ? options->states : OFFCPU_ANY;
+    bpf->rodata->switch_tells_state = trg_tracepoint_arguments("sched_switch") > 3;
     return 0;
 }
 

@@ -218,13 +218,13 @@ static __noinline void tell_gone(void *ctx, struct gone *g)
     bpf_map_delete_elem(&pending, &slot);
 }
 
-static long pop_mark(st_u32 i, struct gone *g)
+ST_STEP(pop_mark, number, struct gone *g)
 {
     struct side *s = g->unsent ? &g->w->unsent : &g->w->unread;
     struct mark *m = &s->marks[s->first % MARKS];
     st_u64 took = g->ktime - m->since;
 
-    if (s->first == s->end || before(g->seq, m->seq))
+    if (*number >= MARKS || s->first == s->end || before(g->seq, m->seq))
         return 1;
     if ((st_s64)took < 0)
         took = 0;
@@ -242,7 +242,7 @@ static long pop_mark(st_u32 i, struct gone *g)
 /* Data up to g->seq are gone. Of several marks the oldest is told. */
 static __always_inline void release(void *ctx, struct gone *g)
 {
-    bpf_loop(MARKS, pop_mark, g, 0);
+    st_steps(pop_mark, g);
     if (!g->found || span.measure_only)
         return;
     tell_gone(ctx, g);

@@ -57,6 +57,7 @@ struct thread {
 #include "triggers/measure.bpf.h"
 #include "triggers/member.bpf.h"
 #include "triggers/output.bpf.h"
+#include "triggers/steps.bpf.h"
 #include "triggers/stops.bpf.h"
 
 const volatile struct span_config span;
@@ -319,6 +320,8 @@ struct looking {
     st_u64 next; /* when to look again */
 
     st_u32 slot; /* the first of them */
+
+    st_u32 n; /* of them */
 };
 
 static __always_inline void sooner(struct looking *l, st_u64 at)
@@ -327,13 +330,13 @@ static __always_inline void sooner(struct looking *l, st_u64 at)
         l->next = at;
 }
 
-static long look_at_slot(st_u32 i, struct looking *l)
+ST_STEP(look_at_slot, number, struct looking *l)
 {
-    st_u32 slot = l->slot + i;
+    st_u32 slot = l->slot + *number;
     struct thread *t = bpf_map_lookup_elem(&threads, &slot);
     st_u64 start;
 
-    if (!t)
+    if (!t || *number >= l->n)
         return 1;
     start = *(volatile st_u64 *)&t->start;
     if (!start || start & ONGOING || !t->task || (st_s64)(l->now - start) < 0)
@@ -358,7 +361,9 @@ static int look_at_some(void *map, st_u32 *key, struct looker *self)
     st_u64 wait;
 
     l.next = l.slot ? self->next : l.now + l.due;
-    bpf_loop(n < LOOK_SLOTS ? n : LOOK_SLOTS, look_at_slot, &l, 0);
+    l.n = n < LOOK_SLOTS ? n : LOOK_SLOTS;
+    if (l.n)
+        st_steps(look_at_slot, &l);
 #ifdef LOOKS_AT_MORE
     if (!l.slot)
         look_at_more(&l);
@@ -469,7 +474,7 @@ int span_look_at(struct bpf_iter__task *ctx)
     struct thread *t;
     st_u32 zero = 0;
 
-    t = task ? thread_of(task) : NULL;
+    t = is_looked_for(task) ? thread_of(task) : NULL;
     l = bpf_map_lookup_elem(&look, &zero);
 #ifdef LOOKS_AT_ALL /* what goes on is no thread's own */
     if (!t || !l)

@@ -19,6 +19,14 @@ static const char *events_folder(void)
     return NULL;
 }
 
+int trg_check_tracefs(struct st_error *err)
+{
+    if (events_folder())
+        return 0;
+    st_fail(err, ST_ECANNOT, "--on: the fields of a tracepoint need tracefs, which this process cannot read");
+    return st_hint(err, "as root: mount -t tracefs tracefs /sys/kernel/tracing");
+}
+
 bool trg_set_tracepoint(struct trg_options *o, const char *word)
 {
     const char *colon = strchr(word, ':');
@@ -185,10 +193,7 @@ int trg_find_tracepoint(const char *what, const struct trg_options *options, str
     snprintf(t->name, sizeof(t->name), "%s", what + strcspn(what, ":") + 1);
     if (!events_folder()) {
         t->raw = true;
-        if (!filter->n && strcmp(t->category, "syscalls") != 0)
-            return 0;
-        st_fail(err, ST_ECANNOT, "--on: the fields of a tracepoint need tracefs, which is not mounted");
-        return st_hint(err, "as root: mount -t tracefs tracefs /sys/kernel/tracing");
+        return !filter->n && strcmp(t->category, "syscalls") != 0 ? 0 : trg_check_tracefs(err);
     }
     format = open_format(t);
     if (!format)

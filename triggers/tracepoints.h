@@ -24,6 +24,9 @@ struct trg_tracepoint {
 int trg_find_tracepoint(const char *what, const struct trg_options *options, struct trg_tracepoint *t,
                         struct filter *filter, struct st_error *err);
 
+/* Whether there are descriptions of tracepoints: 0 or ST_ECANNOT. */
+int trg_check_tracefs(struct st_error *err);
+
 /* trg_name.set: CATEGORY:NAME. */
 bool trg_set_tracepoint(struct trg_options *o, const char *word);
 

@@ -8,6 +8,7 @@
 #include "triggers/golang.h"
 #include "triggers/histogram.h"
 #include "triggers/kind.h"
+#include "triggers/needs.h"
 #include "triggers/parse.h"
 #include "triggers/privilege.h"
 #include "triggers/python_stall.h"
@@ -196,9 +197,20 @@ static bool learns(const struct trg_set *set)
     return false;
 }
 
+/* What this process and this kernel lack for them. */
+static int check_machine(const struct trg_set *set, bool measure_only, struct st_error *err)
+{
+    int rc = trg_check_bpf(measure_only, err);
+
+    for (size_t i = 0; !rc && i < set->each.n; i++)
+        if (!set->each.at[i].spec.kind->own_programs)
+            return trg_check_needs(err);
+    return rc;
+}
+
 int trg_open(struct trg_set *set, const struct trg_config *config, struct st_error *err)
 {
-    int rc = trg_check_bpf(config->measure_only, err);
+    int rc = check_machine(set, config->measure_only, err);
 
     set->copy = *config;
     set->config = &set->copy;

@@ -259,6 +259,7 @@ const struct trg_kind trg_bpf = {
     .measures = "what it fired for",
     .takes = &what,
     .hits = true,
+    .own_programs = true,
     .keys = keys,
     .open = user_open,
     .set_output = user_set_output,

@@ -9,7 +9,7 @@ endfunction()
 foreach(kind lock fsync fsync_fuse slowsend nagle busy idle forever)
   st_cli_test(stalls.${kind} stalls.sh ${kind})
 endforeach()
-foreach(kind all offcpu syscall func call busy runq socket socket.queue quiet softirq tracepoint usdt bpf)
+foreach(kind all offcpu syscall func call busy runq socket socket.queue socket.unsent quiet softirq tracepoint usdt bpf)
   st_cli_test(kinds.${kind} kinds.sh ${kind})
 endforeach()
 

@@ -11,22 +11,26 @@ cp "$programs/kinds" "$workload"
 cp "$BUILD/tests/user.bpf.o" .
 
 # NAME MODE TRIGGER CONDITION: of `kinds MODE`, TRIGGER tells a row of `stalls` for which CONDITION holds; attr('KEY') is an attribute,
-# CHILD the process that the workload made. NAME is the kind, and what tells its rows apart behind a dot.
+# CHILD the process that the workload made; KINDS_MORE has rows of who runs this. NAME is the kind, and what tells its rows apart behind a dot.
 rows() {
     cat <<END
 offcpu sleep offcpu>30ms,idle=yes state = 'sleeping' AND syscall = 'clock_nanosleep'
 syscall sleep syscall:clock_nanosleep>30ms syscall = 'clock_nanosleep'
 func sleep func:$workload!slow_function>30ms attr('arg0') = 12
 call sleep call:$workload!slow_function attr('arg0') = 12
+func.kernel sleep func:kernel!__x64_sys_clock_nanosleep>30ms attr('ret') = 0
+call.kernel sleep call:kernel!__x64_sys_clock_nanosleep true
 busy compute busy>30ms,idle=list true
 runq hog runq>30ms attr('next') LIKE 'thread CHILD %'
 socket unread socket>30ms,side=unread attr('bytes') = 1
+socket.unsent unsent socket>30ms,side=unsent attr('side') = 'unsent'
 socket.queue unaccepted socket>30ms attr('side') = 'unaccepted' AND attr('connections') = 1 AND attr('local') LIKE '127.0.0.1:%'
 quiet silence quiet:$workload!beat>30ms true
 softirq packets softirq:NET_RX>1us attr('softirq') = 'NET_RX'
 tracepoint hit tracepoint:syscalls:sys_enter_getppid attr('__syscall_nr') = 110
 usdt hit usdt:$workload:st_test:beat,if=arg0==3 attr('arg0') = 3 AND attr('arg1') = 7
 bpf hit bpf:user.bpf.o attr('color') = 'blue'
+${KINDS_MORE:-}
 END
 }
 
@@ -70,6 +74,7 @@ for try in 1 2 3 4 5 6; do
     [ $status = 0 ] || fail "arm --on $trigger ends with $status" arm.out arm.err
     grep -q '^trap 1: ' arm.out || fail "$trigger: no line about the trap" arm.out
     echo "try $try: $(grep '^trap' arm.out)"
+    grep '^armed' arm.err
     python3 "$SOURCE/tests/cli/check_kind.py" x.1.db noted "${1%.*}" "$trigger" "$condition"
     case $? in
     0) exit 0 ;;

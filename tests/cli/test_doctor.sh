@@ -54,6 +54,42 @@ if [ "$(id -u)" = 0 ]; then
     has "capabilities" 'has: none' out
 fi
 
+# refused KEY TRIGGER COMMAND...: run by COMMAND, arm refuses TRIGGER with exit 3, and in the words of doctor's finding KEY
+refused() {
+    local key=$1 trigger=$2
+    shift 2
+    "$@" ./copy doctor --json >json 2>err || fail "doctor"
+    python3 - "$key" >said <<'EOF'
+import json, sys
+for f in json.load(open("json"))["findings"]:
+    if f["key"] == sys.argv[1] and f["verdict"] == "no":
+        print(f["detail"] + ("\n  " + f["advice"] if f["advice"] else ""))
+EOF
+    [ -s said ] || fail "doctor has no finding '$key' that says no"
+    "$@" ./copy arm --source sample --on "$trigger" --timeout 1s -o own/s -- sleep 2 >out 2>err
+    is "exit status of arm --on $trigger" 3 $?
+    is "arm and doctor say" "$(cat said)" "$(sed 's/^stalltrap arm: //' err)"
+}
+
+if [ "$(id -u)" = 0 ] && unshare --mount --pid --fork true 2>/dev/null; then
+    # FOLDER COMMAND...: something empty lies over it, for the command alone
+    hiding() { unshare --mount bash -c 'mount -t tmpfs none "$1" && shift && exec "$@"' - "$@"; }
+    no_tracefs() {
+        unshare --mount bash -c 'umount -R /sys/kernel/debug 2>/dev/null; umount -R /sys/kernel/tracing; exec "$@"' - "$@"
+    }
+    mkdir -m 777 own
+    run "arm refuses in the words of doctor: without privilege"
+    refused triggers 'offcpu>20ms' setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all --no-new-privs
+    run "arm refuses in the words of doctor: in a pid name space"
+    refused triggers 'offcpu>20ms' unshare --mount --pid --fork --mount-proc
+    has "what to do" 'run stalltrap on the host' said
+    run "arm refuses in the words of doctor: without BTF"
+    refused triggers 'offcpu>20ms' hiding /sys/kernel/btf
+    has "what lacks" 'CONFIG_DEBUG_INFO_BTF' said
+    run "arm refuses in the words of doctor: without tracefs"
+    refused tracefs 'tracepoint:syscalls:sys_enter_getppid' no_tracefs
+fi
+
 run "wrong use"
 "$STALLTRAP" doctor please >out 2>err
 is "exit status" 2 $?

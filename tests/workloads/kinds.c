@@ -86,6 +86,24 @@ static void leave_unread(void)
         exit(1);
 }
 
+/* More than the other end takes before it reads: what is over waits for its window. */
+static void leave_unsent(void)
+{
+    static char data[65536];
+    int room = 2 * (int)sizeof(data); /* little: it is to be gone soon when it is read at last */
+    size_t there = 0;
+    ssize_t n;
+
+    setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+    while ((n = send(pair[0], data, sizeof(data), MSG_DONTWAIT)) > 0)
+        there += (size_t)n;
+    usleep(STALL_MS * 1000);
+    while (there && (n = recv(pair[1], data, sizeof(data), 0)) > 0)
+        there -= (size_t)n;
+    if (there)
+        exit(1);
+}
+
 /* A connection that is made, and accepted late. */
 static void leave_unaccepted(void)
 {
@@ -183,6 +201,7 @@ static const struct {
     {"hit", hit},
     {"packets", send_much},
     {"unaccepted", leave_unaccepted},
+    {"unsent", leave_unsent},
 };
 
 int main(int argc, char **argv)
