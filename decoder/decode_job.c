@@ -5,6 +5,7 @@
 #include "base/progress.h"
 #include "base/spool.h"
 #include "base/units.h"
+#include "decoder/db.h"
 #include "decoder/decode_list.h"
 #include "decoder/model.h"
 #include "decoder/relay.h"

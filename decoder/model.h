@@ -3,11 +3,8 @@
 #define ST_DECODER_MODEL_H
 
 #include "decoder/flow.h"
-#include "decoder/image.h"
 #include "decoder/inlines.h"
 #include "decoder/sideband.h"
-#include "perfdata/reader.h"
-#include "tracedb/tracedb.h"
 
 struct dec_model;
 
@@ -35,23 +32,6 @@ int dec_model_samples(struct dec_model *m, struct st_error *err);
 
 /* Every ring is decoded: builds what waited, closes stacks and gaps. ST_ENOMEM. */
 int dec_model_end(struct dec_model *m, struct st_error *err);
-
-/* What `meta` tells beyond the rows. */
-struct dec_provenance {
-    const struct pd_reader *reader; /* NULL: raw input */
-
-    const char *snapshot; /* its path, as given */
-
-    const struct dec_flow_counts *flow;
-
-    double seconds; /* that decoding took */
-
-    bool lines; /* source lines are looked for */
-};
-
-/* Writes every table and `meta`; the caller commits. What tdb_add_row returns, ST_ENOMEM. */
-int dec_model_write(struct dec_model *m, struct tdb_writer *w, const struct dec_provenance *from,
-                    struct st_error *err);
 
 /* For the line at the end and for --stats. */
 struct dec_model_totals {

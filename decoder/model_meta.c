@@ -1,6 +1,6 @@
 /* The table `meta`: where the trace came from, its clocks, what was counted. Keys are documented in
  * docs/schema.md. */
-#include "decoder/model_impl.h"
+#include "decoder/db_impl.h"
 
 #include <stdio.h>
 #include <stdlib.h>

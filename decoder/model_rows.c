@@ -1,6 +1,6 @@
 /* The model -> rows. Foreign keys are met in order: what is referred to comes first. */
+#include "decoder/db_impl.h"
 #include "decoder/lines.h"
-#include "decoder/model_impl.h"
 
 #include <stdio.h>
 #include <stdlib.h>

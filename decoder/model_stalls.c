@@ -1,5 +1,5 @@
 /* Stall records -> rows of `stall`, `stall_attr` and `stack`. */
-#include "decoder/model_impl.h"
+#include "decoder/db_impl.h"
 
 #include "base/stall_complete.h"
 #include "base/syscalls.h"

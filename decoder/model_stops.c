@@ -1,6 +1,6 @@
 /* When each ring stopped, and with how much behind the stall: meta.ring_stops. */
+#include "decoder/db_impl.h"
 #include "decoder/flow_time.h"
-#include "decoder/model_impl.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #include "base/stall_record.h"
 #include "base/vec.h"
 #include "decoder/flow.h"
-#include "decoder/stack.h"
+#include "decoder/offcpu.h"
 #include "perfdata/reader.h"
 
 #include <pthread.h>

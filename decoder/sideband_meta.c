@@ -1,5 +1,4 @@
 /* What the recorder says of the snapshot as a whole (base/stall_record.h, ST_META_EVENT_NAME). */
-#include "decoder/gap.h"
 #include "decoder/sideband_impl.h"
 
 #include <elf.h>

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "decoder/event.h"
 #include "decoder/inlines.h"
+#include "decoder/offcpu.h"
 #include "tracedb/tracedb.h"
 
 #include <stdbool.h>
@@ -60,16 +61,6 @@ enum dec_pseudo {
 
 /* "[syscall]" and so on. */
 const char *dec_pseudo_name(enum dec_pseudo pseudo);
-
-/* Time during which the thread was not on a CPU. */
-struct dec_offcpu {
-    uint64_t start, end;
-
-    uint32_t preempted; /* it was runnable */
-
-    uint32_t
-        call; /* set by the builder: 1 + the index of the innermost call at that time; 0: none is known */
-};
 
 struct st_spill;
 

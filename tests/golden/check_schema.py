@@ -89,7 +89,7 @@ def check_source(page, source):
     version = re.search(r"TDB_\w*VERSION = (\d+)|define TDB_\w*VERSION\s+(\d+)", header)
     if f"the schema's version, now {version[1] or version[2]}:" not in page.text or f"**{version[1] or version[2]}**" not in page.sections["Changelog"]:
         found.append(f"version {version[1] or version[2]} of the schema is not told of")
-    reasons = set(re.findall(r'\[DEC_GAP_\w+\] = "([^"]+)"', read(f"{source}/decoder/gap.c")))
+    reasons = set(re.findall(r'\[DEC_GAP_\w+\] = "([^"]+)"', read(f"{source}/decoder/event.c")))
     reasons |= set(re.findall(r'\.lost = true, \.name = "([^"]+)"', read(f"{source}/decoder/sideband_meta.c")))
     samples = read(f"{source}/decoder/model_samples.c")  # has some of its own
     differ("gaps", reasons | {r for r in page.first_column("gaps", "reason") if f'"{r}"' in samples}, page.first_column("gaps", "reason"))

@@ -2,6 +2,7 @@
 #ifndef ST_TESTS_MODEL_WORLD_H
 #define ST_TESTS_MODEL_WORLD_H
 
+#include "decoder/db.h"
 #include "decoder/model.h"
 
 extern struct dec_sideband *world_sb;

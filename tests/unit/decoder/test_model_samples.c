@@ -1,6 +1,7 @@
 /* The samples of a recording become calls and gaps of its threads. */
 #include "recording.h"
 
+#include "decoder/db.h"
 #include "decoder/model.h"
 
 #include <setjmp.h>
