@@ -1,6 +1,6 @@
 /* What a function's name says of it: its part in the rules of the stack, and the function that a piece
  * belongs to. */
-#include "decoder/model_symbols.h"
+#include "decoder/model/symbols.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
