@@ -7,7 +7,7 @@ static size_t fiber_base(const struct dec_stack *s)
 {
     for (size_t i = s->frames.n; i-- > 1;) {
         if (s->frames.at[i].kind == FRAME_BASE)
-            return s->frames.at[i].island.switched ? i : 0;
+            return s->frames.at[i].partial.switched ? i : 0;
         if (s->frames.at[i - 1].function->role == DEC_ROLE_FIBER_STARTER)
             return i;
     }
@@ -31,7 +31,7 @@ int stk_perform(struct dec_stack *s, const struct dec_function *handler)
 {
     size_t base = fiber_base(s);
 
-    if (handler->role == DEC_ROLE_FIBER_REFUSER)
+    if (handler->role == DEC_ROLE_FIBER_UNHANDLED)
         return stk_tail(s, handler);
     s->counts.switches++;
     if (!base)

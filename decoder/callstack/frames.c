@@ -42,7 +42,7 @@ static uint32_t inexact(const struct dec_stack *s)
     return s->exact ? 0 : TDB_CALL_INTERPOLATED;
 }
 
-/* The parent of an island's outermost rows: 1 + the handle of a row, or 0. */
+/* The parent of a partial stack's outermost rows: 1 + the handle of a row, or 0. */
 static int new_parent(struct dec_stack *s, uint32_t handle, uint32_t first, uint32_t flags)
 {
     return st_vec_push(&s->parents, (struct shared_parent){handle, first, flags & TDB_CALL_INTERPOLATED});
@@ -58,14 +58,14 @@ int stk_push(struct dec_stack *s, const struct frame *frame, uint32_t symbol, ui
     f.cpu_start = stk_cpu(s);
     f.cpu_children = 0;
     f.work = s->work;
-    f.island =
-        (struct island){s->now, f.cpu_start, s->work, f.row, (uint32_t)s->parents.n, frame->island.switched};
+    f.partial = (struct partial_stack){
+        s->now, f.cpu_start, s->work, f.row, (uint32_t)s->parents.n, frame->partial.switched};
     if (st_vec_reserve(&s->frames, 1))
         return -1;
     if (f.kind == FRAME_BASE) {
         if (new_parent(s, parent, f.row, flags | inexact(s)))
             return -1;
-        parent = (ROW_SHARED | f.island.parent) + 1;
+        parent = (ROW_SHARED | f.partial.parent) + 1;
     }
     if (stk_new_row(s, symbol, parent, flags))
         return -1;
@@ -131,7 +131,7 @@ int stk_pop(struct dec_stack *s, uint32_t flags)
         return -1;
     s->frames.n--;
     if (f.kind == FRAME_BASE)
-        cpu = stk_cpu(s) - f.island.cpu_start;
+        cpu = stk_cpu(s) - f.partial.cpu_start;
     stk_add_child(s, cpu);
     return 0;
 }
@@ -195,8 +195,8 @@ int stk_tail(struct dec_stack *s, const struct dec_function *function)
     if (stk_close_inlined(s, f->inlined, 0) ||
         stk_new_row(s, function->symbol, stk_row(s, f->row)->call.parent, TDB_CALL_TAIL))
         return -1;
-    if (f->kind == FRAME_BASE && s->parents.at[f->island.parent].first == f->row)
-        s->parents.at[f->island.parent].flags |= inexact(s);
+    if (f->kind == FRAME_BASE && s->parents.at[f->partial.parent].first == f->row)
+        s->parents.at[f->partial.parent].flags |= inexact(s);
     if (finish_row(s, f, 0, &cpu))
         return -1;
     if (f->kind != FRAME_BASE) {
@@ -213,36 +213,36 @@ int stk_tail(struct dec_stack *s, const struct dec_function *function)
     return 0;
 }
 
-int stk_insert_row(struct dec_stack *s, const struct tdb_span *call, const struct island *island)
+int stk_insert_row(struct dec_stack *s, const struct tdb_span *call, const struct partial_stack *partial)
 {
-    struct inserted row = {.row.call = *call, .before = island->row};
+    struct inserted row = {.row.call = *call, .before = partial->row};
 
-    row.row.call.start = island->start;
+    row.row.call.start = partial->start;
     return s->inserted.n >= ROW_INSERTED - 1 ? -1 : st_vec_push(&s->inserted, row);
 }
 
 int stk_base_returned(struct dec_stack *s, const struct dec_function *function, uint64_t address)
 {
     struct frame *f = stk_top(s);
-    struct island island = f->island;
-    const struct shared_parent tops = s->parents.at[island.parent];
+    struct partial_stack partial = f->partial;
+    const struct shared_parent tops = s->parents.at[partial.parent];
     uint32_t innermost = (uint32_t)s->inserted.n | ROW_INSERTED, handle;
     struct tdb_span call = {.symbol = function->symbol, .flags = TDB_CALL_NO_CALL | tops.flags};
-    uint64_t of_tops = stk_cpu(s) - island.cpu_start, cpu;
+    uint64_t of_tops = stk_cpu(s) - partial.cpu_start, cpu;
 
-    if (stk_close_inlined(s, f->inlined, 0) || stk_insert_inlined(s, function, address, &island, call.flags))
+    if (stk_close_inlined(s, f->inlined, 0) || stk_insert_inlined(s, function, address, &partial, call.flags))
         return -1;
     handle = (uint32_t)s->inserted.n | ROW_INSERTED;
     call.parent = (ROW_SHARED | (uint32_t)s->parents.n) + 1;
-    if (stk_insert_row(s, &call, &island) || new_parent(s, tops.handle, handle, call.flags) ||
+    if (stk_insert_row(s, &call, &partial) || new_parent(s, tops.handle, handle, call.flags) ||
         finish_row(s, f, 0, &cpu))
         return -1;
-    s->parents.at[island.parent].handle = innermost + 1;
-    island.parent = (uint32_t)s->parents.n - 1;
+    s->parents.at[partial.parent].handle = innermost + 1;
+    partial.parent = (uint32_t)s->parents.n - 1;
     *f = (struct frame){.function = function,
-                        .cpu_start = island.cpu_start,
-                        .work = island.work,
-                        .island = island,
+                        .cpu_start = partial.cpu_start,
+                        .work = partial.work,
+                        .partial = partial,
                         .row = handle,
                         .kind = FRAME_BASE,
                         .ran = true,
@@ -269,22 +269,22 @@ int stk_base_called(struct dec_stack *s, size_t base, const struct dec_function 
                     const struct parked_frame *called)
 {
     struct frame b = s->frames.at[base], caller = {.function = function, .kind = FRAME_BASE, .ran = true};
-    const struct shared_parent tops = s->parents.at[b.island.parent];
+    const struct shared_parent tops = s->parents.at[b.partial.parent];
     uint32_t innermost = (uint32_t)s->inserted.n | ROW_INSERTED;
     size_t inlined = s->inlined.n;
     struct tdb_span call = {.symbol = function->symbol, .flags = TDB_CALL_NO_CALL | tops.flags};
 
-    if (st_vec_reserve(&s->frames, 1) || stk_insert_inlined(s, function, called->ret, &b.island, call.flags))
+    if (st_vec_reserve(&s->frames, 1) || stk_insert_inlined(s, function, called->ret, &b.partial, call.flags))
         return -1;
     caller.row = (uint32_t)s->inserted.n | ROW_INSERTED;
     call.parent = (ROW_SHARED | (uint32_t)s->parents.n) + 1;
-    if (stk_insert_row(s, &call, &b.island) || new_parent(s, tops.handle, caller.row, call.flags))
+    if (stk_insert_row(s, &call, &b.partial) || new_parent(s, tops.handle, caller.row, call.flags))
         return -1;
-    s->parents.at[b.island.parent].handle = innermost + 1;
-    caller.island = b.island;
-    caller.island.parent = (uint32_t)s->parents.n - 1;
-    caller.cpu_start = b.island.cpu_start;
-    caller.work = b.island.work;
+    s->parents.at[b.partial.parent].handle = innermost + 1;
+    caller.partial = b.partial;
+    caller.partial.parent = (uint32_t)s->parents.n - 1;
+    caller.cpu_start = b.partial.cpu_start;
+    caller.work = b.partial.work;
     caller.inlined = b.inlined;
     for (size_t i = base; i < s->frames.n; i++)
         s->frames.at[i].inlined += (uint32_t)(s->inlined.n - inlined);

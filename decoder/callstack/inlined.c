@@ -214,7 +214,7 @@ int stk_reopen_inlined(struct dec_stack *s, uint64_t address)
 }
 
 int stk_insert_inlined(struct dec_stack *s, const struct dec_function *function, uint64_t address,
-                       const struct island *island, uint32_t flags)
+                       const struct partial_stack *partial, uint32_t flags)
 {
     uint32_t path[DEC_INLINE_DEPTH], handle = (uint32_t)s->inserted.n;
     size_t n = 0;
@@ -228,8 +228,8 @@ int stk_insert_inlined(struct dec_stack *s, const struct dec_function *function,
         struct inlined in = {.tree = function->inlined,
                              .node = path[i],
                              .row = (handle + (uint32_t)(n - 1 - i)) | ROW_INSERTED,
-                             .cpu_start = island->cpu_start,
-                             .work = island->work};
+                             .cpu_start = partial->cpu_start,
+                             .work = partial->work};
 
         s->inlined.at[s->inlined.n++] = in;
     }
@@ -238,7 +238,7 @@ int stk_insert_inlined(struct dec_stack *s, const struct dec_function *function,
                                 .parent = ((handle + 1) | ROW_INSERTED) + 1,
                                 .flags = flags | TDB_CALL_INLINED};
 
-        if (call.symbol == UINT32_MAX || stk_insert_row(s, &call, island))
+        if (call.symbol == UINT32_MAX || stk_insert_row(s, &call, partial))
             return -1;
     }
     return 0;

@@ -139,7 +139,7 @@ int stk_new_image(struct dec_stack *s, uint64_t address)
     return stk_island(s, address, address == function->start ? 0 : TDB_CALL_NO_CALL, false);
 }
 
-/* The branch explains nothing: finds the frame that fits, or begins an island. */
+/* The branch explains nothing: finds the frame that fits, or begins a partial stack. */
 static int place(struct dec_stack *s, uint64_t address)
 {
     const struct dec_function *function = stk_function(s, address);
@@ -162,7 +162,8 @@ static int place(struct dec_stack *s, uint64_t address)
     return stk_island(s, address, address == function->start ? 0 : TDB_CALL_NO_CALL, false);
 }
 
-/* The kernel frames of an island that began in the kernel end in a return to user code: their caller. */
+/* The kernel frames of a partial stack that began in the kernel end in a return to user code: their caller.
+ */
 static int first_user_frame(struct dec_stack *s, uint64_t address)
 {
     const struct dec_function *function = stk_function(s, address);

@@ -91,7 +91,7 @@ int stk_park(struct dec_stack *s, size_t from)
     for (size_t i = end; i-- > from;) {
         if (s->frames.at[i].kind != FRAME_BASE)
             continue;
-        if (s->frames.at[i].island.switched && park_one(s, i, end))
+        if (s->frames.at[i].partial.switched && park_one(s, i, end))
             return -1;
         end = i;
     }
@@ -114,7 +114,7 @@ int stk_park_jumped(struct dec_stack *s, size_t from)
     return end - from > 1 && s->frames.at[from].kind == FRAME_CALL ? park_one(s, from, end) : 0;
 }
 
-/* The frames of a parked stack up to `n`, as an island. */
+/* The frames of a parked stack up to `n`, as a partial stack. */
 static int put_back(struct dec_stack *s, const struct parked *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -122,7 +122,7 @@ static int put_back(struct dec_stack *s, const struct parked *p, size_t n)
                           .ret = p->frames[i].ret,
                           .alt = p->frames[i].alt,
                           .kind = i ? p->frames[i].kind : FRAME_BASE,
-                          .island = {.switched = true}};
+                          .partial = {.switched = true}};
 
         if (stk_push(s, &f, f.function->symbol, TDB_CALL_NO_CALL) ||
             (i + 1 < p->n && stk_reopen_inlined(s, p->frames[i + 1].ret)))
@@ -162,12 +162,12 @@ static void consider(const struct dec_stack *s, struct choice *c, size_t i, size
 static int resume_unsettled(struct dec_stack *s, const struct parked *p)
 {
     struct frame f = {
-        .function = p->frames[p->n - 2].function, .kind = FRAME_BASE, .island = {.switched = true}};
+        .function = p->frames[p->n - 2].function, .kind = FRAME_BASE, .partial = {.switched = true}};
 
     if (stk_push(s, &f, f.function->symbol, TDB_CALL_NO_CALL) || stk_reopen_inlined(s, p->ret))
         return -1;
     s->resumed.open = true;
-    s->resumed.row = stk_top(s)->island.row;
+    s->resumed.row = stk_top(s)->partial.row;
     s->resumed.ret = p->ret;
     s->resumed.path.n = 0;
     return 1;
@@ -193,8 +193,8 @@ int stk_unpark(struct dec_stack *s, uint64_t address)
     return rc ? -1 : 1;
 }
 
-/* Whether parked stack p may be the one that goes on; *base becomes the index of the frame that the island's
- * base stands for. */
+/* Whether parked stack p may be the one that goes on; *base becomes the index of the frame that the partial
+ * stack's base stands for. */
 static bool may_be(const struct dec_stack *s, const struct parked *p, size_t *base)
 {
     const struct resumed *r = &s->resumed;
@@ -208,7 +208,7 @@ static bool may_be(const struct dec_stack *s, const struct parked *p, size_t *ba
     return true;
 }
 
-/* The frames around the one of index `base`, which is the island's base. */
+/* The frames around the one of index `base`, which is the partial stack's base. */
 static int put_around(struct dec_stack *s, const struct parked *p, size_t base)
 {
     size_t at = s->frames.n - 1;
@@ -226,7 +226,7 @@ int stk_settle(struct dec_stack *s, uint64_t address)
     size_t base;
     int rc;
 
-    if (!s->resumed.open || stk_top(s)->island.row != s->resumed.row)
+    if (!s->resumed.open || stk_top(s)->partial.row != s->resumed.row)
         return 0;
     for (size_t i = 0; i < s->parked.n; i++)
         if (may_be(s, &s->parked.at[i], &base) && base > 0 && s->parked.at[i].frames[base].ret == address)

@@ -36,7 +36,7 @@ long stk_find_return(const struct dec_stack *s, uint64_t address)
 int stk_island(struct dec_stack *s, uint64_t address, uint32_t flags, bool switched)
 {
     const struct dec_function *function = stk_function(s, address);
-    struct frame f = {.function = function, .kind = FRAME_BASE, .island = {.switched = switched}};
+    struct frame f = {.function = function, .kind = FRAME_BASE, .partial = {.switched = switched}};
 
     return function ? stk_push(s, &f, function->symbol, flags) : -1;
 }
@@ -160,7 +160,7 @@ static int land(struct dec_stack *s, uint64_t address)
 /* A return to the first instruction of a function: a retpoline, or the first switch to a new stack. */
 static int return_into_entry(struct dec_stack *s, const struct dec_function *function)
 {
-    struct frame f = {.function = function, .kind = FRAME_BASE, .island = {.switched = true}};
+    struct frame f = {.function = function, .kind = FRAME_BASE, .partial = {.switched = true}};
 
     if (stk_top(s)->kind == FRAME_INNER)
         return stk_tail(s, function);
@@ -168,7 +168,7 @@ static int return_into_entry(struct dec_stack *s, const struct dec_function *fun
     return stk_push(s, &f, function->symbol, TDB_CALL_TAIL);
 }
 
-/* Leaves for a function that called everything that is known of this island. */
+/* Leaves for a function that called everything that is known of this partial stack. */
 static int unwind_past_base(struct dec_stack *s, const struct dec_function *function)
 {
     size_t base = s->frames.n - 1, thrower = is_unwinder(&s->frames.at[base]) ? base : base - 1;
@@ -224,7 +224,7 @@ static const struct dec_function *caller_at(struct dec_stack *s, uint64_t addres
     return function;
 }
 
-/* The outermost frame of an island returns. */
+/* The outermost frame of a partial stack returns. */
 static int return_from_base(struct dec_stack *s, uint64_t address)
 {
     const struct dec_function *function = caller_at(s, address);
@@ -234,7 +234,7 @@ static int return_from_base(struct dec_stack *s, uint64_t address)
     if (!function)
         return -1;
     i = stk_find_function(s, s->frames.n - 1, function);
-    if (stk_top(s)->island.switched) {
+    if (stk_top(s)->partial.switched) {
         done = stk_settle(s, address);
         if (!done)
             done = stk_unpark(s, address);

@@ -29,7 +29,7 @@ enum dec_role {
     DEC_ROLE_RESUMER, /* likewise, but not for the one that called it (_Unwind_Resume): that has cleaned up */
     DEC_ROLE_FIBER_STARTER,   /* OCaml's caml_runstack: calls what runs on a stack of its own, a fiber */
     DEC_ROLE_FIBER_PERFORMER, /* caml_perform: leaves a fiber by a jump to what handles the effect */
-    DEC_ROLE_FIBER_REFUSER,   /* caml_c_call: where caml_perform jumps to if nothing handles the effect */
+    DEC_ROLE_FIBER_UNHANDLED, /* caml_c_call: where caml_perform jumps to if nothing handles the effect */
     DEC_ROLE_FIBER_RESUMER,   /* caml_resume: jumps to what then returns into a fiber that was left */
 };
 

@@ -8,7 +8,7 @@
 
 enum frame_kind {
     FRAME_CALL,
-    FRAME_BASE,    /* the outermost frame that is known of an island: what called it is not known (yet) */
+    FRAME_BASE, /* the outermost frame that is known of a partial stack: what called it is not known (yet) */
     FRAME_KERNEL,  /* entered from `alt`, goes on at `ret` or (restarted, faulted) at `alt` */
     FRAME_SIGNAL,  /* the pseudo frame around a signal handler; ret and alt of the entry that it came from */
     FRAME_INNER,   /* a call into the middle of the function that calls: no call of a function, has no row of
@@ -19,7 +19,7 @@ enum frame_kind {
 /* A run of frames whose outermost one is a FRAME_BASE: its outer neighbour is not (known to be) its caller.
  * The first frame of a segment begins one; so does a place that was reached in no way that the rules explain.
  */
-struct island {
+struct partial_stack {
     uint64_t start, cpu_start;
 
     struct tdb_work work;
@@ -42,7 +42,7 @@ struct frame {
 
     struct tdb_work work; /* that the thread had done when it began */
 
-    struct island island; /* FRAME_BASE */
+    struct partial_stack partial; /* FRAME_BASE */
 
     uint32_t row; /* handle */
 
@@ -85,7 +85,7 @@ struct inserted {
     uint32_t before; /* stands before this index of rows (and before those inserted there earlier) */
 };
 
-/* The parent of the outermost rows of an island, which may turn up late. */
+/* The parent of the outermost rows of a partial stack, which may turn up late. */
 struct shared_parent {
     uint32_t handle; /* 1 + it, or 0 */
 
@@ -96,7 +96,7 @@ struct shared_parent {
 
 enum { ROWS = 256 /* of a block */ };
 
-/* Rows that stand in a row. When there are that many and all have ended they are packed. */
+/* A block of consecutive rows. When there are that many and all have ended they are packed. */
 struct row_block {
     struct row *rows; /* NULL: packed */
 
@@ -123,12 +123,12 @@ struct parked {
     size_t n, alike; /* frames; stacks with these frames */
 };
 
-/* An island that goes on where several different stacks were left: which of them it is shows as it returns to
- * its callers. Until then all of them stay parked. */
+/* A partial stack that goes on where several different stacks were left: which of them it is shows as it
+ * returns to its callers. Until then all of them stay parked. */
 struct resumed {
     bool open;
 
-    uint32_t row; /* of the island */
+    uint32_t row; /* of the partial stack */
 
     uint64_t ret; /* of the parked stacks */
 
@@ -168,7 +168,7 @@ struct dec_stack {
 
     ST_VEC(struct parked) parked;
 
-    struct resumed resumed; /* the latest such island */
+    struct resumed resumed; /* the latest such partial stack */
 
     uint64_t now;
 
@@ -243,7 +243,7 @@ struct since {
 int stk_finish_row(struct dec_stack *s, uint32_t handle, const struct since *since, uint32_t flags,
                    uint64_t *cpu);
 
-/* Push at `now`. FRAME_BASE begins an island. 0 or -1 (no memory). */
+/* Push at `now`. FRAME_BASE begins a partial stack. 0 or -1 (no memory). */
 int stk_push(struct dec_stack *s, const struct frame *frame, uint32_t symbol, uint32_t flags);
 
 /* Closes the top frame at `now`. 0 or -1. */
@@ -274,7 +274,7 @@ int stk_call(struct dec_stack *s, const struct dec_event *e);
 int stk_return(struct dec_stack *s, const struct dec_event *e);
 int stk_jump(struct dec_stack *s, const struct dec_event *e);
 
-/* Begins an island at an address. */
+/* Begins a partial stack at an address. */
 int stk_island(struct dec_stack *s, uint64_t address, uint32_t flags, bool switched);
 
 /* Index of the innermost frame below index `n` of the function that holds `address`; -1: none. */
@@ -301,11 +301,11 @@ int stk_new_image(struct dec_stack *s, uint64_t address);
 
 /* ---- park.c ---- */
 
-/* Parks the switched islands among the frames from index `from` on. 0 or -1. */
+/* Parks the switched partial stacks among the frames from index `from` on. 0 or -1. */
 int stk_park(struct dec_stack *s, size_t from);
 
 /* If a parked stack goes on at `address`: puts its frames back. Where different ones may: only the function
- * there, as an island; stk_settle() finds its callers. 1: done, 0: none, -1: no memory. */
+ * there, as a partial stack; stk_settle() finds its callers. 1: done, 0: none, -1: no memory. */
 int stk_unpark(struct dec_stack *s, uint64_t address);
 
 /* The same for a stack that goes on behind any of its calls: what is called there has been given up, as Go
@@ -323,9 +323,9 @@ int stk_park_jumped(struct dec_stack *s, size_t from);
  * frame. 1: done, 0: none, -1: no memory. */
 int stk_unpark_function(struct dec_stack *s, size_t keep, const struct dec_function *function);
 
-/* The top frame, a FRAME_BASE, returns to `address`. If its island went on where several stacks were left:
- * those that returned elsewhere are ruled out, and when one is left its frames are put around. 1: the return
- * is done, 0: not, -1: no memory. */
+/* The top frame, a FRAME_BASE, returns to `address`. If its partial stack went on where several stacks were
+ * left: those that returned elsewhere are ruled out, and when one is left its frames are put around. 1: the
+ * return is done, 0: not, -1: no memory. */
 int stk_settle(struct dec_stack *s, uint64_t address);
 
 void stk_drop_parked(struct dec_stack *s);
@@ -361,14 +361,15 @@ int stk_close_inlined(struct dec_stack *s, size_t keep, uint32_t flags);
  * opens what that call was in. 0 or -1. */
 int stk_reopen_inlined(struct dec_stack *s, uint64_t address);
 
-/* What a call of `function` that returns to `address` was in: rows inserted at the island's beginning, the
- * innermost first, and open calls. The row inserted next, the function's own, is around them. 0 or -1. */
+/* What a call of `function` that returns to `address` was in: rows inserted at the partial stack's beginning,
+ * the innermost first, and open calls. The row inserted next, the function's own, is around them. 0 or -1. */
 int stk_insert_inlined(struct dec_stack *s, const struct dec_function *function, uint64_t address,
-                       const struct island *island, uint32_t flags);
+                       const struct partial_stack *partial, uint32_t flags);
 
-/* A row that is inserted at the island's beginning, where it begins: a caller that turned up late. 0 or -1.
+/* A row that is inserted at the partial stack's beginning, where it begins: a caller that turned up late. 0
+ * or -1.
  */
-int stk_insert_row(struct dec_stack *s, const struct tdb_span *call, const struct island *island);
+int stk_insert_row(struct dec_stack *s, const struct tdb_span *call, const struct partial_stack *partial);
 
 /* ---- segment.c ---- */
 

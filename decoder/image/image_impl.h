@@ -59,11 +59,9 @@ struct dec_images {
 
     struct image_file **buckets;
 
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* while a piece of a file is read: several threads ask for bytes */
 
-    pthread_mutex_t symbols_lock;
-    /* of all that is made of symbols when one is first asked for */ /* while a piece of a file is read:
-                                                                        several threads ask for bytes */
+    pthread_mutex_t symbols_lock; /* of all that is made of symbols when one is first asked for */
 };
 
 /* What image_find() found. */

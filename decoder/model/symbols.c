@@ -195,7 +195,7 @@ static enum dec_role fiber_role(const char *name)
     if (!strcmp(name, "caml_perform") || !strcmp(name, "caml_reperform"))
         return DEC_ROLE_FIBER_PERFORMER;
     if (!strcmp(name, "caml_c_call"))
-        return DEC_ROLE_FIBER_REFUSER;
+        return DEC_ROLE_FIBER_UNHANDLED;
     return strcmp(name, "caml_resume") ? DEC_ROLE_PLAIN : DEC_ROLE_FIBER_RESUMER;
 }
 

@@ -11,7 +11,7 @@ enum {
 };
 
 enum {
-    AGAIN = 1 << 16, /* bytes: the crew is not asked sooner where it could not go on, */
+    AGAIN = 1 << 16, /* bytes: the pool is not asked sooner where it could not go on, */
     PART = 4,        /* nor before that part of what it was in vain: all of it together is linear then */
 };
 
@@ -25,9 +25,9 @@ int fast_new(struct fast **fast, struct fast_graph *graph, struct walk *w, struc
     f->delta = 1;
     f->counting = !w->options->emit;
     f->nodes = fast_reserve(FAST_NODES * sizeof(*f->nodes), graph->large);
-    f->alone = fast_reserve(FAST_NODES * sizeof(*f->alone), graph->large);
+    f->exact_visits = fast_reserve(FAST_NODES * sizeof(*f->exact_visits), graph->large);
     f->hits = calloc(FAST_HITS, sizeof(*f->hits));
-    if (!f->nodes || !f->alone || !f->hits) {
+    if (!f->nodes || !f->exact_visits || !f->hits) {
         fast_free(f);
         return st_nomem(err, "the fast walk");
     }
@@ -39,11 +39,11 @@ void fast_free(struct fast *f)
 {
     if (!f)
         return;
-    fast_crew_free(f->crew);
+    fast_pool_free(f->pool);
     if (f->nodes)
         munmap(f->nodes, FAST_NODES * sizeof(*f->nodes));
-    if (f->alone)
-        munmap(f->alone, FAST_NODES * sizeof(*f->alone));
+    if (f->exact_visits)
+        munmap(f->exact_visits, FAST_NODES * sizeof(*f->exact_visits));
     free(f->hits);
     st_vec_free(&f->trail);
     st_vec_free(&f->ahead.headers);
@@ -88,13 +88,13 @@ static bool take_over(struct fast *f, size_t psb)
     s->mode = w->mode;
     s->depth = 0;
     s->top = 0;
-    s->worlds[0] = s->worlds[1] = UINT32_MAX;
+    s->epochs[0] = s->epochs[1] = UINT32_MAX;
     s->mode_known = w->mode_known;
     s->on = w->enabled;
     if (!fast_behind_psb(f, f->begin + psb))
         return false;
     s->on = false; /* `at` is not known yet */
-    if (!fast_worlds(f))
+    if (!fast_epochs(f))
         return false;
     s->on = w->enabled;
     if (s->on)
@@ -170,18 +170,18 @@ bool fast_step(struct fast *f, const uint8_t *to)
 static void count_all(struct fast *f)
 {
     fast_count(f, f->w->counts);
-    if (f->crew)
-        fast_crew_count(f->crew, f->w->counts);
+    if (f->pool)
+        fast_pool_count(f->pool, f->w->counts);
 }
 
-/* By all of the crew, where there is enough to do. Returns the bytes that it walked in vain. */
+/* By all threads of the pool, where there is enough to do. Returns the bytes that it walked in vain. */
 static size_t go_on_together(struct fast *f, const psb_list *psbs, size_t *at)
 {
     while (*at + 1 < psbs->n) {
         size_t end = *at, first = *at;
         while (end + 1 < psbs->n && psbs->at[end] - psbs->at[first] < COUNT_EVERY)
             end++;
-        fast_crew_walk(f->crew, psbs, at, end);
+        fast_pool_walk(f->pool, psbs, at, end);
         if (*at > first)
             f->w->out->idle &= !f->s.did;
         count_all(f);
@@ -197,9 +197,9 @@ static int go_on(struct fast *f, const psb_list *psbs, size_t *at)
 {
     size_t counted = psbs->at[*at];
     for (; *at < psbs->n; ++*at) {
-        if (f->crew && psbs->at[*at] >= f->crew_from) {
+        if (f->pool && psbs->at[*at] >= f->pool_from) {
             size_t vain = go_on_together(f, psbs, at) / PART;
-            f->crew_from = psbs->at[*at] + (vain > AGAIN ? vain : AGAIN);
+            f->pool_from = psbs->at[*at] + (vain > AGAIN ? vain : AGAIN);
         }
         const uint8_t *to = *at + 1 < psbs->n ? f->begin + psbs->at[*at + 1] : f->end;
         if (!fast_step(f, to))
@@ -322,7 +322,7 @@ int fast_run(struct fast *f, const struct pt_run *run)
     f->begin = run->bytes;
     f->end = run->bytes + run->size;
     f->ahead.headers.n = 0;
-    f->crew_from = 0;
+    f->pool_from = 0;
     if (rc == 0)
         rc = turns(f, &psbs);
     if (f->counting)

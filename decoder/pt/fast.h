@@ -37,11 +37,11 @@ struct fast_state {
 
     bool asked, ask_due;
 
-    uint32_t worlds[2]; /* of user and kernel addresses */
+    uint32_t epochs[2]; /* of user and kernel addresses */
 
-    uint64_t worlds_until;
+    uint64_t epochs_until;
 
-    uint64_t limit; /* TSC from when on `where` or the worlds may be others */
+    uint64_t limit; /* TSC from when on `where` or the code epochs may be others */
 
     uint64_t limit_cycles; /* since times.from: not reached before */
 
@@ -57,7 +57,7 @@ struct fast_state {
 struct fast_hit {
     uint64_t ip;
 
-    uint32_t world;
+    uint32_t epoch;
 
     fast_edge edge; /* 0: none */
 };
@@ -81,13 +81,13 @@ struct fast_ahead {
 struct fast {
     struct walk *w;
 
-    struct fast_crew *crew; /* NULL: none */
+    struct fast_pool *pool; /* NULL: none */
 
     struct fast_graph *graph;
 
-    struct fast_node *nodes; /* by number; reserved, as `about` of the graph */
+    struct fast_node *nodes; /* by number; reserved, as `info` of the graph */
 
-    struct fast_alone *alone; /* by number, likewise; unused where the trail is wanted */
+    struct fast_exact_visits *exact_visits; /* by number, likewise; unused where the trail is wanted */
 
     struct fast_hit *hits; /* addresses looked up of late */
 
@@ -113,7 +113,7 @@ struct fast {
 
     struct fast_ahead ahead;
 
-    size_t crew_from; /* offset in the run: the crew is asked again */
+    size_t pool_from; /* offset in the run: the pool is asked again */
 
     bool far_waits; /* the address of a far branch that switched the address space is still to come */
 
@@ -171,12 +171,12 @@ bool fast_pop(struct fast *f, fast_edge *edge);
 
 /* Asks whose trace it is. What stands under addresses may have changed. */
 bool fast_ask(struct fast *f);
-bool fast_worlds(struct fast *f);
+bool fast_epochs(struct fast *f);
 
 /* Adds up a node that was left without skipping any, or takes it back. */
 static inline void fast_visit(struct fast *f, uint32_t node, unsigned side)
 {
-    f->alone[node].visits[side] += f->delta;
+    f->exact_visits[node].visits[side] += f->delta;
     f->s.did = true;
     f->s.begin = false;
 }
@@ -190,16 +190,16 @@ bool fast_step(struct fast *f, const uint8_t *to);
 /* fast_pool.c: */
 
 /* Some threads that walk at once where counts alone are wanted. ST_ENOMEM. */
-struct fast_crew;
-int fast_crew_new(struct fast_crew **crew, struct fast *lead, unsigned threads, struct st_error *err);
-void fast_crew_free(struct fast_crew *crew);
+struct fast_pool;
+int fast_pool_new(struct fast_pool **pool, struct fast *owner, unsigned threads, struct st_error *err);
+void fast_pool_free(struct fast_pool *pool);
 
-/* Walks the stretches from PSB *at on, before which the lead stands, to the one before `end`. *at is the
- * first that was not walked, and the lead stands before that. */
-void fast_crew_walk(struct fast_crew *crew, const psb_list *psbs, size_t *at, size_t end);
+/* Walks the stretches from PSB *at on, before which the owner stands, to the one before `end`. *at is the
+ * first that was not walked, and the owner stands before that. */
+void fast_pool_walk(struct fast_pool *pool, const psb_list *psbs, size_t *at, size_t end);
 
-/* What all but the lead visited becomes counts. */
-void fast_crew_count(struct fast_crew *crew, struct dec_flow_counts *counts);
+/* What all but the owner visited becomes counts. */
+void fast_pool_count(struct fast_pool *pool, struct dec_flow_counts *counts);
 
 /* fast_packets.c: */
 

@@ -1,4 +1,4 @@
-/* Nodes and edges of code, and the worlds they belong to. */
+/* Nodes and edges of code, and the code epochs they belong to. */
 #include "decoder/pt/fast_graph.h"
 
 #include <string.h>
@@ -24,15 +24,15 @@ int fast_graph_new(struct fast_graph *graph, size_t bytes, struct st_error *err)
 {
     memset(graph, 0, sizeof(*graph));
     graph->large = bytes >= LARGE;
-    graph->about = fast_reserve(FAST_NODES * sizeof(*graph->about), graph->large);
-    graph->near = fast_reserve(FAST_NODES * sizeof(*graph->near), graph->large);
-    graph->worlds = fast_reserve(FAST_WORLDS * sizeof(*graph->worlds), false);
-    graph->world_slots = fast_reserve(FAST_WORLD_SLOTS * sizeof(*graph->world_slots), false);
+    graph->info = fast_reserve(FAST_NODES * sizeof(*graph->info), graph->large);
+    graph->succ = fast_reserve(FAST_NODES * sizeof(*graph->succ), graph->large);
+    graph->epochs = fast_reserve(FAST_EPOCHS * sizeof(*graph->epochs), false);
+    graph->epoch_slots = fast_reserve(FAST_EPOCH_SLOTS * sizeof(*graph->epoch_slots), false);
     graph->n = 1;
     graph->nslots = graph->large ? FIRST_SLOTS_LARGE : FIRST_SLOTS;
     graph->slots = fast_reserve(graph->nslots * sizeof(*graph->slots), graph->large);
     pthread_mutex_init(&graph->lock, NULL);
-    if (graph->about && graph->near && graph->worlds && graph->world_slots && graph->slots &&
+    if (graph->info && graph->succ && graph->epochs && graph->epoch_slots && graph->slots &&
         code_new(&graph->code, err) == 0)
         return 0;
     fast_graph_free(graph);
@@ -41,14 +41,14 @@ int fast_graph_new(struct fast_graph *graph, size_t bytes, struct st_error *err)
 
 void fast_graph_free(struct fast_graph *graph)
 {
-    if (graph->about)
-        munmap(graph->about, FAST_NODES * sizeof(*graph->about));
-    if (graph->near)
-        munmap(graph->near, FAST_NODES * sizeof(*graph->near));
-    if (graph->worlds)
-        munmap(graph->worlds, FAST_WORLDS * sizeof(*graph->worlds));
-    if (graph->world_slots)
-        munmap(graph->world_slots, FAST_WORLD_SLOTS * sizeof(*graph->world_slots));
+    if (graph->info)
+        munmap(graph->info, FAST_NODES * sizeof(*graph->info));
+    if (graph->succ)
+        munmap(graph->succ, FAST_NODES * sizeof(*graph->succ));
+    if (graph->epochs)
+        munmap(graph->epochs, FAST_EPOCHS * sizeof(*graph->epochs));
+    if (graph->epoch_slots)
+        munmap(graph->epoch_slots, FAST_EPOCH_SLOTS * sizeof(*graph->epoch_slots));
     if (graph->slots)
         munmap(graph->slots, graph->nslots * sizeof(*graph->slots));
     code_free(graph->code);
@@ -56,31 +56,31 @@ void fast_graph_free(struct fast_graph *graph)
     memset(graph, 0, sizeof(*graph));
 }
 
-static bool is_world(const struct fast_world *a, const struct fast_world *b)
+static bool is_epoch(const struct code_epoch *a, const struct code_epoch *b)
 {
     return a->space == b->space && a->until == b->until && a->mode == b->mode;
 }
 
-/* Where a world is, or would be. */
-static uint32_t *world_slot(const struct fast_graph *graph, const struct fast_world *world)
+/* Where a code epoch is, or would be. */
+static uint32_t *epoch_slot(const struct fast_graph *graph, const struct code_epoch *epoch)
 {
-    uint64_t h = ((uintptr_t)world->space >> 4) * 0x9e3779b97f4a7c15u ^ (world->until * 4 + world->mode);
+    uint64_t h = ((uintptr_t)epoch->space >> 4) * 0x9e3779b97f4a7c15u ^ (epoch->until * 4 + epoch->mode);
     h *= 0xff51afd7ed558ccdu;
-    size_t i = (size_t)(h ^ h >> 32) & (FAST_WORLD_SLOTS - 1);
-    while (graph->world_slots[i] && !is_world(&graph->worlds[graph->world_slots[i] - 1], world))
-        i = (i + 1) & (FAST_WORLD_SLOTS - 1);
-    return &graph->world_slots[i];
+    size_t i = (size_t)(h ^ h >> 32) & (FAST_EPOCH_SLOTS - 1);
+    while (graph->epoch_slots[i] && !is_epoch(&graph->epochs[graph->epoch_slots[i] - 1], epoch))
+        i = (i + 1) & (FAST_EPOCH_SLOTS - 1);
+    return &graph->epoch_slots[i];
 }
 
-int fast_graph_world(struct fast_graph *graph, const struct dec_space *space, uint64_t time,
+int fast_graph_epoch(struct fast_graph *graph, const struct dec_space *space, uint64_t time,
                      enum code_mode mode)
 {
-    struct fast_world world = {.space = space, .until = dec_space_stable(space, time), .mode = mode};
+    struct code_epoch epoch = {.space = space, .until = dec_space_stable(space, time), .mode = mode};
     pthread_mutex_lock(&graph->lock);
-    uint32_t *slot = world_slot(graph, &world);
-    if (!*slot && graph->nworlds < FAST_WORLDS) {
-        graph->worlds[graph->nworlds] = world;
-        *slot = ++graph->nworlds;
+    uint32_t *slot = epoch_slot(graph, &epoch);
+    if (!*slot && graph->nepochs < FAST_EPOCHS) {
+        graph->epochs[graph->nepochs] = epoch;
+        *slot = ++graph->nepochs;
     }
     int found = (int)*slot - 1;
     pthread_mutex_unlock(&graph->lock);
@@ -92,37 +92,37 @@ static uint64_t mask(enum code_mode mode, uint64_t ip)
     return mode == CODE_64 ? ip : mode == CODE_32 ? ip & 0xffffffffu : ip & 0xffffu;
 }
 
-static enum code_mode mode_of(const struct fast_graph *graph, const struct fast_about *about)
+static enum code_mode mode_of(const struct fast_graph *graph, const struct fast_node_info *info)
 {
-    return graph->worlds[about->world].mode;
+    return graph->epochs[info->epoch].mode;
 }
 
-uint64_t fast_from(const struct fast_graph *graph, const struct fast_about *about)
+uint64_t fast_from(const struct fast_graph *graph, const struct fast_node_info *info)
 {
-    return mask(mode_of(graph, about), about->start + about->run.bytes);
+    return mask(mode_of(graph, info), info->start + info->run.bytes);
 }
 
-uint64_t fast_next(const struct fast_graph *graph, const struct fast_about *about)
+uint64_t fast_next(const struct fast_graph *graph, const struct fast_node_info *info)
 {
-    return mask(mode_of(graph, about), fast_from(graph, about) + about->run.length);
+    return mask(mode_of(graph, info), fast_from(graph, info) + info->run.length);
 }
 
-uint64_t fast_target(const struct fast_graph *graph, const struct fast_about *about)
+uint64_t fast_target(const struct fast_graph *graph, const struct fast_node_info *info)
 {
-    return mask(mode_of(graph, about), fast_next(graph, about) + (uint64_t)(int64_t)about->run.displacement);
+    return mask(mode_of(graph, info), fast_next(graph, info) + (uint64_t)(int64_t)info->run.displacement);
 }
 
-static size_t hash(uint32_t world, uint64_t ip)
+static size_t hash(uint32_t epoch, uint64_t ip)
 {
-    /* Worlds have the same addresses: each must change the low bits. */
-    uint64_t h = (ip ^ world * 0xff51afd7ed558ccdu) * 0x9e3779b97f4a7c15u;
+    /* Code epochs have the same addresses: each must change the low bits. */
+    uint64_t h = (ip ^ epoch * 0xff51afd7ed558ccdu) * 0x9e3779b97f4a7c15u;
     return (size_t)(h ^ h >> 29);
 }
 
-static struct fast_slot *slot_of(const struct fast_graph *graph, uint32_t world, uint64_t ip)
+static struct fast_slot *slot_of(const struct fast_graph *graph, uint32_t epoch, uint64_t ip)
 {
-    size_t i = hash(world, ip) & (graph->nslots - 1);
-    while (graph->slots[i].node && (graph->slots[i].start != ip || graph->slots[i].world != world))
+    size_t i = hash(epoch, ip) & (graph->nslots - 1);
+    while (graph->slots[i].node && (graph->slots[i].start != ip || graph->slots[i].epoch != epoch))
         i = (i + 1) & (graph->nslots - 1);
     return &graph->slots[i];
 }
@@ -138,7 +138,7 @@ static int grow(struct fast_graph *graph)
     graph->nslots = n * 2;
     for (size_t i = 0; i < n; i++) {
         if (old[i].node)
-            *slot_of(graph, old[i].world, old[i].start) = old[i];
+            *slot_of(graph, old[i].epoch, old[i].start) = old[i];
     }
     munmap(old, n * sizeof(*old));
     return 0;
@@ -166,54 +166,54 @@ static enum fast_kind kind_of(const struct code_run *run)
 
 static fast_edge edge_to(const struct fast_graph *graph, uint32_t node)
 {
-    return node << FAST_SHIFT | (uint32_t)kind_of(&graph->about[node].run);
+    return node << FAST_SHIFT | (uint32_t)kind_of(&graph->info[node].run);
 }
 
-static fast_edge add(struct fast_graph *graph, uint32_t world, uint64_t time, uint64_t ip)
+static fast_edge add(struct fast_graph *graph, uint32_t epoch, uint64_t time, uint64_t ip)
 {
-    const struct fast_world *w = &graph->worlds[world];
+    const struct code_epoch *w = &graph->epochs[epoch];
     uint32_t node = graph->n;
-    struct fast_about *about = &graph->about[node];
+    struct fast_node_info *info = &graph->info[node];
     if (node == FAST_NODES || (node * (size_t)2 > graph->nslots && grow(graph)))
         return FAST_NO_EDGE;
-    if (code_decode(graph->code, w->space, time, ip, w->mode, &about->run) || about->run.end == CODE_BAD)
+    if (code_decode(graph->code, w->space, time, ip, w->mode, &info->run) || info->run.end == CODE_BAD)
         return FAST_NO_EDGE;
-    about->start = ip;
-    about->world = world;
+    info->start = ip;
+    info->epoch = epoch;
     graph->n++;
-    *slot_of(graph, world, ip) = (struct fast_slot){.start = ip, .world = world, .node = node};
+    *slot_of(graph, epoch, ip) = (struct fast_slot){.start = ip, .epoch = epoch, .node = node};
     return edge_to(graph, node);
 }
 
-fast_edge fast_graph_at(struct fast_graph *graph, uint32_t world, uint64_t time, uint64_t ip)
+fast_edge fast_graph_at(struct fast_graph *graph, uint32_t epoch, uint64_t time, uint64_t ip)
 {
     pthread_mutex_lock(&graph->lock);
-    uint32_t node = slot_of(graph, world, ip)->node;
-    fast_edge edge = node ? edge_to(graph, node) : add(graph, world, time, ip);
+    uint32_t node = slot_of(graph, epoch, ip)->node;
+    fast_edge edge = node ? edge_to(graph, node) : add(graph, epoch, time, ip);
     pthread_mutex_unlock(&graph->lock);
     return edge;
 }
 
 fast_edge fast_graph_open(struct fast_graph *graph, uint32_t node, unsigned side, uint64_t time)
 {
-    fast_edge edge = fast_graph_near(graph, node, side);
+    fast_edge edge = fast_graph_succ(graph, node, side);
     if (edge)
         return edge;
-    const struct fast_about *about = &graph->about[node];
-    uint64_t ip = side == FAST_TAKEN ? fast_target(graph, about) : fast_next(graph, about);
-    edge = fast_graph_at(graph, about->world, time, ip);
+    const struct fast_node_info *info = &graph->info[node];
+    uint64_t ip = side == FAST_TAKEN ? fast_target(graph, info) : fast_next(graph, info);
+    edge = fast_graph_at(graph, info->epoch, time, ip);
     if (edge != FAST_NO_EDGE)
-        atomic_store_explicit(&graph->near[node].to[side], edge, memory_order_release);
+        atomic_store_explicit(&graph->succ[node].to[side], edge, memory_order_release);
     return edge;
 }
 
-bool fast_graph_reaches(struct fast_graph *graph, const struct fast_about *about, uint64_t time,
+bool fast_graph_reaches(struct fast_graph *graph, const struct fast_node_info *info, uint64_t time,
                         uint64_t stop, uint32_t *count)
 {
-    const struct fast_world *world = &graph->worlds[about->world];
-    *count = about->run.count;
+    const struct code_epoch *epoch = &graph->epochs[info->epoch];
+    *count = info->run.count;
     pthread_mutex_lock(&graph->lock);
-    bool reached = code_reaches(graph->code, world->space, time, about->start, world->mode, stop, count);
+    bool reached = code_reaches(graph->code, epoch->space, time, info->start, epoch->mode, stop, count);
     pthread_mutex_unlock(&graph->lock);
     return reached;
 }
@@ -222,7 +222,7 @@ uint64_t fast_edge_ip(const struct fast_graph *graph, fast_edge edge)
 {
     uint32_t rest = edge >> FAST_SHIFT;
     if ((edge & 7) != FAST_OPEN)
-        return graph->about[rest].start;
-    const struct fast_about *about = &graph->about[rest >> 1];
-    return rest & 1 ? fast_target(graph, about) : fast_next(graph, about);
+        return graph->info[rest].start;
+    const struct fast_node_info *info = &graph->info[rest >> 1];
+    return rest & 1 ? fast_target(graph, info) : fast_next(graph, info);
 }

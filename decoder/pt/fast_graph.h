@@ -30,8 +30,8 @@ enum {
     FAST_SHIFT = 4,      /* an edge without its kind is the offset of its node */
     FAST_STUB = 1 << 27, /* an address that the walk keeps in a slot of its own */
     FAST_NODES = 1 << 24,
-    FAST_WORLDS = 1 << 20,
-    FAST_WORLD_SLOTS = 2 * FAST_WORLDS, /* never more than half full */
+    FAST_EPOCHS = 1 << 20,
+    FAST_EPOCH_SLOTS = 2 * FAST_EPOCHS, /* never more than half full */
 };
 
 static const fast_edge FAST_NO_EDGE = UINT32_MAX;
@@ -42,8 +42,8 @@ static const fast_edge FAST_NO_EDGE = UINT32_MAX;
 enum { FAST_FALL, FAST_TAKEN };
 
 /* What each walk has of a node for itself. An edge of 0 was not looked at yet. Where counts alone are wanted,
- * an edge skips nodes that need no trace and push nothing: fast_node.to leads past them, fast_near.to to the
- * first.
+ * an edge skips nodes that need no trace and push nothing: fast_node.to leads past them, fast_shared_succ.to
+ * to the first.
  */
 struct fast_node {
     fast_edge to[2];
@@ -54,28 +54,28 @@ struct fast_node {
 static_assert(sizeof(struct fast_node) == 1 << FAST_SHIFT, "edges are offsets of nodes");
 
 /* Visits of a walk that skipped nothing, where `visits` would. */
-struct fast_alone {
+struct fast_exact_visits {
     uint32_t visits[2];
 };
 
 /* The direct edges of a node as all walks share them: what one has opened, the others need not look up. */
-struct fast_near {
+struct fast_shared_succ {
     _Atomic(fast_edge) to[2];
 };
 
 /* What the walk along the edges does not look at. */
-struct fast_about {
+struct fast_node_info {
     uint64_t start;
 
     struct code_run run;
 
-    uint32_t world; /* index of fast_world */
+    uint32_t epoch; /* index of code_epoch */
 
     bool asked, idle; /* of a direct jump: whether it stays within a function, when `asked` */
 };
 
 /* Code as it stood in an address space over a time in which nothing that was mapped there was replaced. */
-struct fast_world {
+struct code_epoch {
     const struct dec_space *space;
 
     uint64_t until; /* perf ns */
@@ -86,32 +86,32 @@ struct fast_world {
 struct fast_slot {
     uint64_t start;
 
-    uint32_t world;
+    uint32_t epoch;
 
     uint32_t node; /* 0: free */
 };
 
-/* Shared by the walks of several threads: what a node number or world that one of them was given stands for
- * does not change; the rest is behind the lock. */
+/* Shared by the walks of several threads: what a node number or code epoch that one of them was given stands
+ * for does not change; the rest is behind the lock. */
 struct fast_graph {
     pthread_mutex_t lock;
 
-    struct fast_about *about; /* reserved for FAST_NODES: it never moves */
+    struct fast_node_info *info; /* reserved for FAST_NODES: it never moves */
 
-    struct fast_near *near; /* likewise; read and written without the lock */
+    struct fast_shared_succ *succ; /* likewise; read and written without the lock */
 
     uint32_t n; /* the first is none */
 
-    struct fast_slot *slots; /* hash of world and start */
+    struct fast_slot *slots; /* hash of code epoch and start */
 
     size_t nslots;
 
-    struct fast_world *worlds; /* reserved for FAST_WORLDS */
+    struct code_epoch *epochs; /* reserved for FAST_EPOCHS */
 
-    uint32_t nworlds;
+    uint32_t nepochs;
 
-    uint32_t
-        *world_slots; /* hash of what a world is; its index and 1; 0: free. Reserved for FAST_WORLD_SLOTS */
+    uint32_t *epoch_slots; /* hash of what a code epoch is; its index and 1; 0: free. Reserved for
+                              FAST_EPOCH_SLOTS */
 
     struct code *code;
 
@@ -122,33 +122,33 @@ struct fast_graph {
 int fast_graph_new(struct fast_graph *graph, size_t bytes, struct st_error *err);
 void fast_graph_free(struct fast_graph *graph);
 
-/* The world of a space at a time; its index, or -1 (no memory). */
-int fast_graph_world(struct fast_graph *graph, const struct dec_space *space, uint64_t time,
+/* The code epoch of a space at a time; its index, or -1 (no memory). */
+int fast_graph_epoch(struct fast_graph *graph, const struct dec_space *space, uint64_t time,
                      enum code_mode mode);
 
 /* Address space without memory behind it until it is used; NULL: there is none. */
 void *fast_reserve(size_t size, bool large);
 
 /* The edge to the code at `ip`, decoded if it is new. FAST_NO_EDGE: there is none, or no room for it. */
-fast_edge fast_graph_at(struct fast_graph *graph, uint32_t world, uint64_t time, uint64_t ip);
+fast_edge fast_graph_at(struct fast_graph *graph, uint32_t epoch, uint64_t time, uint64_t ip);
 
 /* The direct edge of a node; 0: it was not opened yet. */
-static inline fast_edge fast_graph_near(const struct fast_graph *graph, uint32_t node, unsigned side)
+static inline fast_edge fast_graph_succ(const struct fast_graph *graph, uint32_t node, unsigned side)
 {
-    return atomic_load_explicit(&graph->near[node].to[side], memory_order_acquire);
+    return atomic_load_explicit(&graph->succ[node].to[side], memory_order_acquire);
 }
 
 /* Opens it. FAST_NO_EDGE: as fast_graph_at(). */
 fast_edge fast_graph_open(struct fast_graph *graph, uint32_t node, unsigned side, uint64_t time);
 
 /* As code_reaches(). */
-bool fast_graph_reaches(struct fast_graph *graph, const struct fast_about *about, uint64_t time,
+bool fast_graph_reaches(struct fast_graph *graph, const struct fast_node_info *info, uint64_t time,
                         uint64_t stop, uint32_t *count);
 
 /* The instruction at the end of a node's run, what is behind it, and where a direct one leads. */
-uint64_t fast_from(const struct fast_graph *graph, const struct fast_about *about);
-uint64_t fast_next(const struct fast_graph *graph, const struct fast_about *about);
-uint64_t fast_target(const struct fast_graph *graph, const struct fast_about *about);
+uint64_t fast_from(const struct fast_graph *graph, const struct fast_node_info *info);
+uint64_t fast_next(const struct fast_graph *graph, const struct fast_node_info *info);
+uint64_t fast_target(const struct fast_graph *graph, const struct fast_node_info *info);
 
 /* Where an edge that is no stub leads. */
 uint64_t fast_edge_ip(const struct fast_graph *graph, fast_edge edge);

@@ -19,7 +19,7 @@ static void limit_ctc(struct fast_state *s)
     const struct flow_times *t = &s->times;
     const struct dec_pt_config *config = t->config;
     s->limit_ctc = 0;
-    if (!t->base.counts || t->base.sure != 0xff || !config->nom_freq || t->ratio > MOST_RATIO)
+    if (!t->base.counts || t->base.mtc_known_mask != 0xff || !config->nom_freq || t->ratio > MOST_RATIO)
         return;
     uint64_t first = t->base.ctc_tsc + MOST_RATIO * NEAR_CYCLES;
     if (s->limit == NEVER)
@@ -43,7 +43,7 @@ static void limit_cycles(struct fast_state *s)
 void fast_limit(struct fast *f)
 {
     struct fast_state *s = &f->s;
-    uint64_t until = s->worlds_until;
+    uint64_t until = s->epochs_until;
     if (!s->ask_due && s->where.until < until)
         until = s->where.until;
     s->limit = until <= s->now ? 0 : dec_clock_tsc(&f->w->options->config.clock, until);
@@ -95,7 +95,7 @@ bool fast_point(struct fast *f, unsigned kind)
     if (!fast_flush(f) || !now(f) || (fast_trailing(f) && !tell_point(f, kind)))
         return false;
     s->ask_due |= s->now >= s->where.until;
-    if (s->now >= s->worlds_until && !fast_worlds(f))
+    if (s->now >= s->epochs_until && !fast_epochs(f))
         return false;
     fast_limit(f);
     return true;
@@ -162,8 +162,8 @@ static void go(struct fast *f, uint32_t node, uint64_t ip)
     struct fast_node *n = &f->nodes[node];
     fast_edge edge = n->to[FAST_TAKEN];
     if ((edge & 7) != FAST_OPEN) {
-        const struct fast_about *about = &f->graph->about[edge >> FAST_SHIFT];
-        if (about->start == ip && about->world == f->s.worlds[ip >> 63]) {
+        const struct fast_node_info *info = &f->graph->info[edge >> FAST_SHIFT];
+        if (info->start == ip && info->epoch == f->s.epochs[ip >> 63]) {
             f->s.at = edge;
             return;
         }
@@ -180,14 +180,14 @@ static bool stays(const struct fast *f, fast_edge at, uint64_t ip)
 {
     uint32_t node = at >> FAST_SHIFT;
     struct fast_node *n = &f->nodes[node];
-    const struct fast_about *about = &f->graph->about[node];
+    const struct fast_node_info *info = &f->graph->info[node];
     if ((at & 7) != FAST_TIP_CALL) {
         if (n->to[FAST_FALL] == 0)
-            n->to[FAST_FALL] = (uint32_t)fast_next(f->graph, about);
+            n->to[FAST_FALL] = (uint32_t)fast_next(f->graph, info);
         if (n->to[FAST_FALL] != (uint32_t)ip)
             return false;
     }
-    return fast_next(f->graph, about) == ip;
+    return fast_next(f->graph, info) == ip;
 }
 
 static bool on_tip(struct fast *f, const uint8_t *p)
@@ -234,13 +234,13 @@ static bool on_enable(struct fast *f, const uint8_t *p)
 /* Whether tracing went off with the branch of the node at `at`. */
 static bool leaves(const struct fast *f, fast_edge at, bool known, uint64_t ip)
 {
-    const struct fast_about *about = &f->graph->about[at >> FAST_SHIFT];
+    const struct fast_node_info *info = &f->graph->info[at >> FAST_SHIFT];
     switch (at & 7) {
     case FAST_COND:
-        return known && (ip == fast_target(f->graph, about) || ip == fast_next(f->graph, about));
+        return known && (ip == fast_target(f->graph, info) || ip == fast_next(f->graph, info));
     case FAST_CALL:
     case FAST_JUMP:
-        return known && ip == fast_target(f->graph, about);
+        return known && ip == fast_target(f->graph, info);
     case FAST_RETURN:
     case FAST_TIP:
     case FAST_TIP_CALL:
@@ -274,17 +274,17 @@ static bool on_disable(struct fast *f, const uint8_t *p)
         return false;
     f->far_waits = false;
     uint32_t node = at >> FAST_SHIFT;
-    const struct fast_about *about = &f->graph->about[node];
-    uint64_t next = fast_next(f->graph, about);
-    bool taken = about->run.end != CODE_COND_JUMP || ip == fast_target(f->graph, about);
+    const struct fast_node_info *info = &f->graph->info[node];
+    uint64_t next = fast_next(f->graph, info);
+    bool taken = info->run.end != CODE_COND_JUMP || ip == fast_target(f->graph, info);
     if (!fast_trailing(f))
         fast_visit(f, node, taken && ip != next ? FAST_TAKEN : FAST_FALL);
     else if (!fast_word_ip(f, TRAIL_LEAVE, node, ip))
         return false;
-    f->s.leave = about->run.direct ? ip : 0;
-    if (about->run.end == CODE_CALL || about->run.end == CODE_FAR_CALL)
+    f->s.leave = info->run.direct ? ip : 0;
+    if (info->run.end == CODE_CALL || info->run.end == CODE_FAR_CALL)
         f->s.leave = next;
-    if (about->run.end == CODE_CALL)
+    if (info->run.end == CODE_CALL)
         fast_push(f, fast_fall(f, node));
     f->s.on = false;
     f->s.times.fresh = false;

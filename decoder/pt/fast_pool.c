@@ -27,10 +27,10 @@ struct group {
     const uint8_t *from_p, *to_p;
 };
 
-struct fast_crew {
-    struct fast *lead;
+struct fast_pool {
+    struct fast *owner;
 
-    struct fast *members[MOST]; /* the lead is none of them */
+    struct fast *workers[MOST]; /* the owner is none of them */
 
     pthread_t threads[MOST];
 
@@ -48,92 +48,92 @@ struct fast_crew {
 };
 
 struct task {
-    struct fast_crew *crew;
+    struct fast_pool *pool;
 
-    struct fast *member;
+    struct fast *worker;
 };
 
-void fast_crew_free(struct fast_crew *crew)
+void fast_pool_free(struct fast_pool *pool)
 {
-    if (!crew)
+    if (!pool)
         return;
-    for (unsigned i = 0; i < crew->n; i++)
-        fast_free(crew->members[i]);
-    free(crew);
+    for (unsigned i = 0; i < pool->n; i++)
+        fast_free(pool->workers[i]);
+    free(pool);
 }
 
-int fast_crew_new(struct fast_crew **crew, struct fast *lead, unsigned threads, struct st_error *err)
+int fast_pool_new(struct fast_pool **pool, struct fast *owner, unsigned threads, struct st_error *err)
 {
-    struct fast_crew *made = calloc(1, sizeof(*made));
+    struct fast_pool *made = calloc(1, sizeof(*made));
     if (!made)
         return st_nomem(err, "the threads of the fast walk");
-    made->lead = lead;
+    made->owner = owner;
     for (; made->n + 1 < threads && made->n < MOST; made->n++) {
-        int rc = fast_new(&made->members[made->n], lead->graph, lead->w, err);
+        int rc = fast_new(&made->workers[made->n], owner->graph, owner->w, err);
         if (rc) {
-            fast_crew_free(made);
+            fast_pool_free(made);
             return rc;
         }
     }
-    *crew = made;
+    *pool = made;
     return 0;
 }
 
-static const uint8_t *psb_at(const struct fast_crew *crew, size_t psb)
+static const uint8_t *psb_at(const struct fast_pool *pool, size_t psb)
 {
-    const struct fast *lead = crew->lead;
-    return psb < crew->psbs->n ? lead->begin + crew->psbs->at[psb] : lead->end;
+    const struct fast *owner = pool->owner;
+    return psb < pool->psbs->n ? owner->begin + pool->psbs->at[psb] : owner->end;
 }
 
-static void walk_group(struct fast_crew *crew, struct fast *f, struct group *g)
+static void walk_group(struct fast_pool *pool, struct fast *f, struct group *g)
 {
     g->done = g->first;
-    if (g == crew->groups) {
+    if (g == pool->groups) {
         f->s = g->from;
         f->p = g->from_p;
-    } else if (!fast_begin(f, psb_at(crew, g->first))) {
-        atomic_store(&crew->stop, true);
+    } else if (!fast_begin(f, psb_at(pool, g->first))) {
+        atomic_store(&pool->stop, true);
         return;
     }
     g->from = f->s;
     g->from_p = f->p;
     g->begun = true;
-    for (; g->done < g->end && fast_step(f, psb_at(crew, g->done + 1)); g->done++)
-        st_progress_add((uint64_t)(psb_at(crew, g->done + 1) - psb_at(crew, g->done)));
+    for (; g->done < g->end && fast_step(f, psb_at(pool, g->done + 1)); g->done++)
+        st_progress_add((uint64_t)(psb_at(pool, g->done + 1) - psb_at(pool, g->done)));
     g->to = f->s;
     g->to_p = f->p;
     if (g->done < g->end)
-        atomic_store(&crew->stop, true);
+        atomic_store(&pool->stop, true);
 }
 
 static void *work(void *arg)
 {
     struct task *task = arg;
-    struct fast_crew *crew = task->crew;
-    for (size_t i; !atomic_load(&crew->stop) && (i = atomic_fetch_add(&crew->next, 1)) < crew->ngroups;)
-        walk_group(crew, task->member, &crew->groups[i]);
+    struct fast_pool *pool = task->pool;
+    for (size_t i; !atomic_load(&pool->stop) && (i = atomic_fetch_add(&pool->next, 1)) < pool->ngroups;)
+        walk_group(pool, task->worker, &pool->groups[i]);
     return NULL;
 }
 
-static size_t group_size(const struct fast_crew *crew)
+static size_t group_size(const struct fast_pool *pool)
 {
-    size_t size = crew->lead->w->options->group;
+    size_t size = pool->owner->w->options->group;
     return size ? size : GROUP;
 }
 
 /* Cuts the stretches into groups. */
-static int make_groups(struct fast_crew *crew, size_t first, size_t end)
+static int make_groups(struct fast_pool *pool, size_t first, size_t end)
 {
-    crew->ngroups = 0;
-    crew->groups = calloc(end - first, sizeof(*crew->groups));
-    if (!crew->groups)
+    pool->ngroups = 0;
+    pool->groups = calloc(end - first, sizeof(*pool->groups));
+    if (!pool->groups)
         return -1;
     while (first < end) {
-        struct group *g = &crew->groups[crew->ngroups++];
+        struct group *g = &pool->groups[pool->ngroups++];
         g->first = first;
         do
             first++;
-        while (first < end && crew->psbs->at[first] - crew->psbs->at[g->first] < group_size(crew));
+        while (first < end && pool->psbs->at[first] - pool->psbs->at[g->first] < group_size(pool));
         g->end = first;
     }
     return 0;
@@ -143,7 +143,7 @@ static bool same_base(const struct time_base *a, const struct time_base *b)
 {
     return a->known == b->known && a->tsc == b->tsc && a->tied == b->tied && a->counts == b->counts &&
            (!a->counts || (a->ctc_tsc == b->ctc_tsc && a->ctc == b->ctc && a->last_mtc == b->last_mtc &&
-                           a->sure == b->sure));
+                           a->mtc_known_mask == b->mtc_known_mask));
 }
 
 /* Whether a group began as the one before it ended. */
@@ -156,66 +156,66 @@ static bool joins(const struct group *before, const struct group *g)
 }
 
 /* Walks a group once more, to take it back. */
-static void undo(struct fast_crew *crew, const struct group *g)
+static void undo(struct fast_pool *pool, const struct group *g)
 {
-    struct fast *lead = crew->lead;
-    lead->s = g->from;
-    lead->p = g->from_p;
-    lead->delta = -lead->delta;
+    struct fast *owner = pool->owner;
+    owner->s = g->from;
+    owner->p = g->from_p;
+    owner->delta = -owner->delta;
     for (size_t i = g->first; g->begun && i < g->done; i++)
-        fast_step(lead, psb_at(crew, i + 1));
-    lead->delta = -lead->delta;
+        fast_step(owner, psb_at(pool, i + 1));
+    owner->delta = -owner->delta;
 }
 
-static void run_all(struct fast_crew *crew)
+static void run_all(struct fast_pool *pool)
 {
     struct task tasks[MOST + 1];
     unsigned started = 0;
-    atomic_store(&crew->next, 0);
-    atomic_store(&crew->stop, false);
-    for (unsigned i = 0; i < crew->n; i++) {
-        struct fast *member = crew->members[i];
-        member->begin = crew->lead->begin;
-        member->end = crew->lead->end;
-        member->ahead.headers.n = 0;
-        tasks[i] = (struct task){crew, member};
-        if (pthread_create(&crew->threads[i], NULL, work, &tasks[i]))
+    atomic_store(&pool->next, 0);
+    atomic_store(&pool->stop, false);
+    for (unsigned i = 0; i < pool->n; i++) {
+        struct fast *worker = pool->workers[i];
+        worker->begin = pool->owner->begin;
+        worker->end = pool->owner->end;
+        worker->ahead.headers.n = 0;
+        tasks[i] = (struct task){pool, worker};
+        if (pthread_create(&pool->threads[i], NULL, work, &tasks[i]))
             break;
         started++;
     }
-    tasks[MOST] = (struct task){crew, crew->lead};
+    tasks[MOST] = (struct task){pool, pool->owner};
     work(&tasks[MOST]);
     for (unsigned i = 0; i < started; i++)
-        pthread_join(crew->threads[i], NULL);
+        pthread_join(pool->threads[i], NULL);
 }
 
-void fast_crew_walk(struct fast_crew *crew, const psb_list *psbs, size_t *at, size_t end)
+void fast_pool_walk(struct fast_pool *pool, const psb_list *psbs, size_t *at, size_t end)
 {
-    crew->psbs = psbs;
-    if (end <= *at + 1 || psbs->at[end - 1] - psbs->at[*at] < group_size(crew) || make_groups(crew, *at, end))
+    pool->psbs = psbs;
+    if (end <= *at + 1 || psbs->at[end - 1] - psbs->at[*at] < group_size(pool) || make_groups(pool, *at, end))
         return;
-    struct group *groups = crew->groups;
-    groups[0].from = crew->lead->s;
-    groups[0].from_p = crew->lead->p;
-    run_all(crew);
+    struct group *groups = pool->groups;
+    groups[0].from = pool->owner->s;
+    groups[0].from_p = pool->owner->p;
+    run_all(pool);
     size_t good = 1;
-    while (good < crew->ngroups && joins(&groups[good - 1], &groups[good]))
+    while (good < pool->ngroups && joins(&groups[good - 1], &groups[good]))
         good++;
-    for (size_t i = good; i < crew->ngroups; i++)
-        undo(crew, &groups[i]);
+    for (size_t i = good; i < pool->ngroups; i++)
+        undo(pool, &groups[i]);
     bool did = false;
     for (size_t i = 0; i < good; i++)
         did |= groups[i].to.did;
-    crew->lead->s = groups[good - 1].to;
-    crew->lead->s.did = did;
-    crew->lead->p = groups[good - 1].to_p;
+    pool->owner->s = groups[good - 1].to;
+    pool->owner->s.did = did;
+    pool->owner->p = groups[good - 1].to_p;
     *at = groups[good - 1].done;
     free(groups);
-    crew->groups = NULL;
+    pool->groups = NULL;
 }
 
-void fast_crew_count(struct fast_crew *crew, struct dec_flow_counts *counts)
+void fast_pool_count(struct fast_pool *pool, struct dec_flow_counts *counts)
 {
-    for (unsigned i = 0; i < crew->n; i++)
-        fast_count(crew->members[i], counts);
+    for (unsigned i = 0; i < pool->n; i++)
+        fast_count(pool->workers[i], counts);
 }

@@ -95,7 +95,7 @@ bool fast_begin(struct fast *f, const uint8_t *psb)
     struct header h;
     memset(s, 0, sizeof(*s));
     s->times.config = &f->w->options->config;
-    s->worlds[0] = s->worlds[1] = UINT32_MAX;
+    s->epochs[0] = s->epochs[1] = UINT32_MAX;
     if (!read_header(f, psb, true, &h))
         return false;
     s->mode = h.has_mode ? h.mode : f->w->options->config.bits == 32 ? CODE_32 : CODE_64;

@@ -91,48 +91,49 @@ static int after(struct walk *w, uint64_t from, uint64_t to)
 }
 
 /* Whether a direct jump stays within a function, and does not go to its beginning. */
-static bool stays(const struct fast_graph *graph, const struct fast_about *about, uint64_t time, uint64_t to)
+static bool stays(const struct fast_graph *graph, const struct fast_node_info *info, uint64_t time,
+                  uint64_t to)
 {
-    uint64_t from = fast_from(graph, about);
+    uint64_t from = fast_from(graph, info);
     struct dec_place place;
     if (!to)
         return false;
-    dec_space_symbol(graph->worlds[about->world].space, time, to, &place);
+    dec_space_symbol(graph->epochs[info->epoch].space, time, to, &place);
     return place.symbol && from - place.start < place.size && to != place.start;
 }
 
 /* Whether a branch is nothing to a stack. */
-static bool is_idle(struct teller *t, struct fast_about *about, const struct walk_branch *b)
+static bool is_idle(struct teller *t, struct fast_node_info *info, const struct walk_branch *b)
 {
     if (!t->w->options->terse || t->w->in_tx || !b->direct ||
         (b->run->end != CODE_COND_JUMP && b->run->end != CODE_JUMP))
         return false;
     if (!b->taken)
         return true;
-    if (!about->asked)
-        about->idle = stays(t->graph, about, t->w->now, b->to);
-    about->asked = true;
-    return about->idle;
+    if (!info->asked)
+        info->idle = stays(t->graph, info, t->w->now, b->to);
+    info->asked = true;
+    return info->idle;
 }
 
 /* A node left for `to`, or by one of its sides. */
 static int on_branch(struct teller *t, uint32_t node, bool taken, const uint64_t *to)
 {
-    struct fast_about *about = &t->graph->about[node];
+    struct fast_node_info *info = &t->graph->info[node];
     struct walk *w = t->w;
-    run_over(t, &about->run);
-    if (about->run.end >= CODE_PTWRITE || about->run.end == CODE_FALLS) {
+    run_over(t, &info->run);
+    if (info->run.end >= CODE_PTWRITE || info->run.end == CODE_FALLS) {
         w->begin = false;
         return 0;
     }
-    struct walk_branch b = {.run = &about->run,
-                            .next = fast_next(t->graph, about),
-                            .target = fast_target(t->graph, about),
+    struct walk_branch b = {.run = &info->run,
+                            .next = fast_next(t->graph, info),
+                            .target = fast_target(t->graph, info),
                             .taken = taken,
-                            .direct = about->run.direct};
+                            .direct = info->run.direct};
     b.to = to ? *to : taken ? b.target : b.next;
-    w->ip = fast_from(t->graph, about);
-    if (is_idle(t, about, &b)) {
+    w->ip = fast_from(t->graph, info);
+    if (is_idle(t, info, &b)) {
         walk_count(w, &b);
         out_untold(w->out);
     } else {
@@ -143,19 +144,19 @@ static int on_branch(struct teller *t, uint32_t node, bool taken, const uint64_t
 
 static void on_leave(struct teller *t, uint32_t node)
 {
-    const struct fast_about *about = &t->graph->about[node];
+    const struct fast_node_info *info = &t->graph->info[node];
     struct walk *w = t->w;
-    run_over(t, &about->run);
-    struct walk_branch b = {.run = &about->run,
-                            .next = fast_next(t->graph, about),
-                            .target = fast_target(t->graph, about),
+    run_over(t, &info->run);
+    struct walk_branch b = {.run = &info->run,
+                            .next = fast_next(t->graph, info),
+                            .target = fast_target(t->graph, info),
                             .to = address(t->word),
                             .taken = true,
-                            .direct = about->run.direct};
-    if (about->run.end == CODE_COND_JUMP)
+                            .direct = info->run.direct};
+    if (info->run.end == CODE_COND_JUMP)
         b.taken = b.to == b.target;
     w->begin = false;
-    w->ip = fast_from(t->graph, about);
+    w->ip = fast_from(t->graph, info);
     walk_send(w, &b);
     out_event(w->out, DEC_DISABLE, 0, w->ip, 0, 0);
 }
@@ -250,31 +251,31 @@ static uint64_t visits_of(const uint32_t *visits, unsigned side)
 /* The nodes that an edge skips count with it. */
 static void count_skipped(const struct fast *f, struct dec_flow_counts *counts, uint32_t node, unsigned side)
 {
-    fast_edge at = fast_graph_near(f->graph, node, side);
+    fast_edge at = fast_graph_succ(f->graph, node, side);
     uint64_t n = visits_of(f->nodes[node].visits, side);
     if (n == 0 || at == f->nodes[node].to[side])
         return;
     while (fast_skips(at, &side)) {
-        const struct code_run *run = &f->graph->about[at >> FAST_SHIFT].run;
+        const struct code_run *run = &f->graph->info[at >> FAST_SHIFT].run;
         count_node(counts, run, side == FAST_FALL ? n : 0, side == FAST_TAKEN ? n : 0,
                    run->direct && run->displacement == 0);
-        at = fast_graph_near(f->graph, at >> FAST_SHIFT, side);
+        at = fast_graph_succ(f->graph, at >> FAST_SHIFT, side);
     }
 }
 
 void fast_count(struct fast *f, struct dec_flow_counts *counts)
 {
     for (uint32_t i = 1; i < f->graph->n; i++) {
-        const struct code_run *run = &f->graph->about[i].run;
-        uint32_t *far = f->nodes[i].visits, *alone = f->alone[i].visits;
+        const struct code_run *run = &f->graph->info[i].run;
+        uint32_t *far = f->nodes[i].visits, *exact_visits = f->exact_visits[i].visits;
         uint64_t n[2];
         for (unsigned side = 0; side < 2; side++) {
-            n[side] = visits_of(far, side) + visits_of(alone, side);
+            n[side] = visits_of(far, side) + visits_of(exact_visits, side);
             count_skipped(f, counts, i, side);
         }
         count_node(counts, run, n[FAST_FALL], n[FAST_TAKEN], run->direct && run->displacement == 0);
         memset(far, 0, 2 * sizeof(*far));
-        memset(alone, 0, 2 * sizeof(*alone));
+        memset(exact_visits, 0, 2 * sizeof(*exact_visits));
     }
     counts->instructions += f->loose;
     f->loose = 0;

@@ -27,20 +27,20 @@ void fast_stand(struct fast *f, uint64_t ip)
     f->s.at = stub(f, WALK_RETURNS, ip);
 }
 
-static fast_edge look_up(struct fast *f, uint32_t world, uint64_t ip)
+static fast_edge look_up(struct fast *f, uint32_t epoch, uint64_t ip)
 {
-    struct fast_hit *hit = &f->hits[(ip ^ ip >> 14 ^ world) % FAST_HITS];
-    if (hit->ip == ip && hit->world == world && hit->edge)
+    struct fast_hit *hit = &f->hits[(ip ^ ip >> 14 ^ epoch) % FAST_HITS];
+    if (hit->ip == ip && hit->epoch == epoch && hit->edge)
         return hit->edge;
-    fast_edge edge = fast_graph_at(f->graph, world, f->s.now, ip);
+    fast_edge edge = fast_graph_at(f->graph, epoch, f->s.now, ip);
     if (edge != FAST_NO_EDGE)
-        *hit = (struct fast_hit){.ip = ip, .world = world, .edge = edge};
+        *hit = (struct fast_hit){.ip = ip, .epoch = epoch, .edge = edge};
     return edge;
 }
 
 fast_edge fast_look_up(struct fast *f, uint64_t ip)
 {
-    return f->s.where.space ? look_up(f, f->s.worlds[ip >> 63], ip) : FAST_NO_EDGE;
+    return f->s.where.space ? look_up(f, f->s.epochs[ip >> 63], ip) : FAST_NO_EDGE;
 }
 
 bool fast_skips(fast_edge at, unsigned *side)
@@ -64,7 +64,7 @@ static fast_edge skip(struct fast *f, fast_edge edge)
     return edge;
 }
 
-/* Follows an edge that is open, and closes it: the near one. */
+/* Follows an edge that is open, and closes it: the shared one. */
 static fast_edge open_edge(struct fast *f, fast_edge edge)
 {
     uint32_t rest = edge >> FAST_SHIFT;
@@ -72,7 +72,7 @@ static fast_edge open_edge(struct fast *f, fast_edge edge)
         return FAST_NO_EDGE;
     if (rest & FAST_STUB) {
         uint64_t ip = fast_ip(f, edge);
-        return look_up(f, f->s.worlds[ip >> 63], ip);
+        return look_up(f, f->s.epochs[ip >> 63], ip);
     }
     uint32_t node = rest >> 1;
     unsigned side = rest & 1;
@@ -82,16 +82,16 @@ static fast_edge open_edge(struct fast *f, fast_edge edge)
     f->nodes[node].to[side] = found;
     if (!f->counting)
         return found;
-    if (f->graph->about[node].run.end != CODE_CALL ||
+    if (f->graph->info[node].run.end != CODE_CALL ||
         side == FAST_TAKEN) /* else it goes to the return stack */
         f->nodes[node].to[side] = skip(f, found);
     return found;
 }
 
-/* The near edge of a node as it stands for itself. */
+/* The shared edge of a node as it stands for itself. */
 static inline fast_edge edge_of(const struct fast *f, uint32_t node, unsigned side)
 {
-    fast_edge edge = fast_graph_near(f->graph, node, side);
+    fast_edge edge = fast_graph_succ(f->graph, node, side);
     return edge ? edge : (node << 1 | side) << FAST_SHIFT | FAST_OPEN;
 }
 
@@ -118,7 +118,7 @@ bool fast_pop(struct fast *f, fast_edge *edge)
     return true;
 }
 
-/* Code of another world is not that of the edges: what is kept of them becomes addresses again. */
+/* Code of another code epoch is not that of the edges: what is kept of them becomes addresses again. */
 static void forget_edges(struct fast *f, unsigned side)
 {
     for (unsigned i = 0, slot = f->s.top; i < f->s.depth;
@@ -132,21 +132,21 @@ static void forget_edges(struct fast *f, unsigned side)
         fast_stand(f, ip);
 }
 
-bool fast_worlds(struct fast *f)
+bool fast_epochs(struct fast *f)
 {
-    f->s.worlds_until = UINT64_MAX;
+    f->s.epochs_until = UINT64_MAX;
     if (!f->s.where.space)
         return true;
     for (unsigned side = 0; side < 2; side++) {
         const struct dec_space *space = dec_space_side(f->s.where.space, (uint64_t)side << 63);
-        int world = fast_graph_world(f->graph, space, f->s.now, f->s.mode);
-        if (world < 0)
+        int epoch = fast_graph_epoch(f->graph, space, f->s.now, f->s.mode);
+        if (epoch < 0)
             return false;
-        if ((uint32_t)world != f->s.worlds[side])
+        if ((uint32_t)epoch != f->s.epochs[side])
             forget_edges(f, side);
-        f->s.worlds[side] = (uint32_t)world;
-        if (f->graph->worlds[world].until < f->s.worlds_until)
-            f->s.worlds_until = f->graph->worlds[world].until;
+        f->s.epochs[side] = (uint32_t)epoch;
+        if (f->graph->epochs[epoch].until < f->s.epochs_until)
+            f->s.epochs_until = f->graph->epochs[epoch].until;
     }
     return true;
 }
@@ -160,7 +160,7 @@ bool fast_ask(struct fast *f)
     if (options->where(options->where_ctx, options->ring, f->s.now, &f->s.where))
         return false;
     f->s.asked = true;
-    return fast_worlds(f);
+    return fast_epochs(f);
 }
 
 fast_edge fast_fall(const struct fast *f, uint32_t node)
@@ -189,9 +189,9 @@ static inline void stand_near(struct fast *f, fast_edge *to, const bool trail)
     uint32_t node = open >> FAST_SHIFT >> 1;
     unsigned side = open >> FAST_SHIFT & 1;
     f->s.at = edge_of(f, node, side);
-    if (!trail && (*to == 0 || *to != fast_graph_near(f->graph, node, side))) {
+    if (!trail && (*to == 0 || *to != fast_graph_succ(f->graph, node, side))) {
         to[2] -= f->delta;
-        f->alone[node].visits[side] += f->delta;
+        f->exact_visits[node].visits[side] += f->delta;
     }
 }
 
@@ -251,10 +251,10 @@ static inline __attribute__((always_inline)) bool follow(struct fast *f, uint64_
             if (!--fuel)
                 return false;
         } else if ((at & 7) == FAST_OPEN) {
-            fast_edge near = open_edge(f, at ? (fast_edge)at : open_of(nodes, to));
-            if (near == FAST_NO_EDGE)
+            fast_edge succ = open_edge(f, at ? (fast_edge)at : open_of(nodes, to));
+            if (succ == FAST_NO_EDGE)
                 return false;
-            at = at ? near : *to;
+            at = at ? succ : *to;
             continue;
         } else {
             return false;
@@ -339,7 +339,7 @@ bool fast_advance_paging(struct fast *f, fast_edge *edge)
         if (!fast_open_here(f))
             return false;
         *edge = f->s.at;
-        const struct code_run *run = &f->graph->about[f->s.at >> FAST_SHIFT].run;
+        const struct code_run *run = &f->graph->info[f->s.at >> FAST_SHIFT].run;
         if (run->end == CODE_MOV_CR3 || run->end == CODE_FAR_CALL || run->end == CODE_FAR_RETURN ||
             run->end == CODE_FAR_JUMP)
             return true;
@@ -365,10 +365,10 @@ bool fast_reach(struct fast *f, uint64_t ip)
             return true;
         if (!fast_open_here(f))
             return false;
-        const struct fast_about *about = &f->graph->about[f->s.at >> FAST_SHIFT];
+        const struct fast_node_info *info = &f->graph->info[f->s.at >> FAST_SHIFT];
         uint32_t count;
-        if (ip > about->start && ip <= about->start + about->run.bytes &&
-            fast_graph_reaches(f->graph, about, f->s.now, ip, &count)) {
+        if (ip > info->start && ip <= info->start + info->run.bytes &&
+            fast_graph_reaches(f->graph, info, f->s.now, ip, &count)) {
             fast_stand(f, ip);
             return ran(f, count);
         }

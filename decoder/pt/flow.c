@@ -140,7 +140,7 @@ static struct fast *new_fast(struct walk *w, struct fast_graph *graph, size_t by
         return NULL;
     }
     if (options->threads > 1 && !options->emit)
-        fast_crew_new(&fast->crew, fast, options->threads, &ignored); /* else it walks alone */
+        fast_pool_new(&fast->pool, fast, options->threads, &ignored); /* else it walks alone */
     return fast;
 }
 
@@ -172,7 +172,7 @@ static int walk_all(const struct dec_flow_options *options, const pt_runs *runs,
     if (rc == 0)
         rc = walk_runs(w, fast, runs);
     fast_free(fast);
-    if (graph.about)
+    if (graph.info)
         fast_graph_free(&graph);
     code_free(w->code);
     out_free(&out);

@@ -97,7 +97,7 @@ static void apply_tma(const struct flow_times *t, struct time_base *base, const 
     base->ctc = 0;
     base->last_mtc = (uint8_t)(packet->ctc >> (t->config->mtc_freq & 15));
     /* TMA has 16 bits of the counter, which may not reach to the top of MTC's 8. */
-    base->sure = t->config->mtc_freq > 8 ? 0xff >> (t->config->mtc_freq - 8) : 0xff;
+    base->mtc_known_mask = t->config->mtc_freq > 8 ? 0xff >> (t->config->mtc_freq - 8) : 0xff;
 }
 
 /* MTC: 8 bits of the crystal counter. False: nothing ties it to the TSC. */
@@ -105,8 +105,9 @@ static bool apply_mtc(const struct flow_times *t, struct time_base *base, const 
 {
     if (!base->counts)
         return false;
-    base->ctc += (uint64_t)((packet->ctc - base->last_mtc) & base->sure) << (t->config->mtc_freq & 15);
-    base->sure = 0xff;
+    base->ctc += (uint64_t)((packet->ctc - base->last_mtc) & base->mtc_known_mask)
+                 << (t->config->mtc_freq & 15);
+    base->mtc_known_mask = 0xff;
     base->last_mtc = packet->ctc;
     uint64_t tsc = base->ctc_tsc + ticks(t->config, base->ctc);
     if (tsc > base->tsc)

@@ -23,7 +23,7 @@ struct time_base {
 
     uint8_t last_mtc;
 
-    uint8_t sure; /* the bits of last_mtc that are known */
+    uint8_t mtc_known_mask; /* the bits of last_mtc that are known */
 };
 
 /* Where a packet stands in time. */

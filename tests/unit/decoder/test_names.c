@@ -31,7 +31,7 @@ static void names_of_user_code_with_a_role(void **state)
         {"caml_perform", DEC_ROLE_FIBER_PERFORMER},
         {"caml_reperform", DEC_ROLE_FIBER_PERFORMER},
         {"caml_resume", DEC_ROLE_FIBER_RESUMER},
-        {"caml_c_call", DEC_ROLE_FIBER_REFUSER},
+        {"caml_c_call", DEC_ROLE_FIBER_UNHANDLED},
         {"caml_call_gc", DEC_ROLE_PLAIN},
         {"main", DEC_ROLE_PLAIN},
     };
