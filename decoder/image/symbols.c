@@ -1,8 +1,8 @@
-/* Symbol tables of code files: load, choose, look up. */
+/* Symbol tables of code files: load, choose, look up. C++ and Rust names are made readable by libiberty. */
 #include "decoder/image/symbols.h"
-
 #include "decoder/image/image_impl.h"
 
+#include <libiberty/demangle.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -493,4 +493,15 @@ struct dec_symbol *dec_image_symbol(struct dec_image *image, uint64_t address)
         symbol = find(symbols, address);
     pthread_mutex_unlock(&file->store->symbols_lock);
     return symbol ? symbol : &file->whole;
+}
+
+char *dec_demangle(const char *name)
+{
+    bool rust = name[0] == '_' && name[1] == 'R';
+    bool itanium = name[0] == '_' && name[1] == 'Z';
+    if (!rust && !itanium)
+        return NULL;
+    /* Rust's older scheme looks like C++ with a hash at the end, so it is tried first. */
+    char *readable = rust_demangle(name, DMGL_NO_OPTS);
+    return readable || rust ? readable : cplus_demangle_v3(name, DMGL_NO_OPTS);
 }

@@ -1,4 +1,6 @@
-/* Which threads a loss concerns, and what is missing before their first branch. */
+/* The list of gaps: which threads a loss concerns, what is missing before their first branch, and the times
+ * in which nothing was recorded because an earlier snapshot was being taken. */
+#include "decoder/model/gap.h"
 #include "decoder/model/model_impl.h"
 
 #include <inttypes.h>
@@ -477,4 +479,95 @@ int model_gaps_of_threads(struct dec_model *m)
 {
     drop_firsts(m);
     return gaps_of_traced(m) || model_gaps_of_samples(m) || unseen_cpus(m) ? -1 : lost_records(m);
+}
+
+int dec_gap_add(struct dec_gaps *gaps, const struct dec_gap_row *row, const char *detail)
+{
+    struct dec_gap_row copy = *row;
+
+    copy.detail = detail && *detail ? strdup(detail) : NULL;
+    if (detail && *detail && !copy.detail)
+        return -1;
+    if (st_vec_push(&gaps->rows, copy)) {
+        free(copy.detail);
+        return -1;
+    }
+    return 0;
+}
+
+/* Rings are decoded one after the other, so an open gap is among the last rows. */
+void dec_gap_close(struct dec_gaps *gaps, uint32_t ring, uint64_t time)
+{
+    for (size_t i = gaps->rows.n; i-- > 0;) {
+        struct dec_gap_row *row = &gaps->rows.at[i];
+
+        if (row->ring != ring)
+            return;
+        if (!row->open)
+            return;
+        row->open = false;
+        row->end = time > row->start ? time : row->start;
+    }
+}
+
+void dec_gap_end(struct dec_gaps *gaps, uint64_t last)
+{
+    for (size_t i = 0; i < gaps->rows.n; i++) {
+        struct dec_gap_row *row = &gaps->rows.at[i];
+
+        if (row->open)
+            row->end = last > row->start ? last : row->start;
+        row->open = false;
+    }
+}
+
+void dec_gaps_free(struct dec_gaps *gaps)
+{
+    for (size_t i = 0; i < gaps->rows.n; i++)
+        free(gaps->rows.at[i].detail);
+    st_vec_free(&gaps->rows);
+}
+
+/* Whether the thread had a CPU meanwhile, as far as anybody knows. */
+static bool ran(const struct dec_thread *t, uint64_t start, uint64_t end)
+{
+    for (size_t i = 0; t && i < t->slices.n; i++)
+        if (t->slices.at[i].start < end && t->slices.at[i].end > start)
+            return true;
+    return !t || !t->slices.n;
+}
+
+/* The gap that a pause made in a ring, whose last branch before it was at `last`. False: none, for the ring
+ * is of a thread that was off its CPU. */
+static bool gap_of(struct dec_model *m, const struct dec_stream_info *info, const struct dec_pause *pause,
+                   uint64_t last, struct dec_event *gap)
+{
+    int32_t cpu = m->sb->rings.at[info->ring].cpu;
+    uint64_t start = last > pause->stopped ? last : pause->stopped;
+
+    if (start > pause->done)
+        start = pause->done;
+    *gap = (struct dec_event){.time = start, .kind = DEC_GAP, .arg = DEC_GAP_PAUSED, .cpu = cpu};
+    return cpu >= 0 || ran(dec_sideband_thread(m->sb, info->tid, -1, start), start, pause->resumed);
+}
+
+/* Recording goes on with a DEC_ENABLE: the first one behind the pause, or behind several. */
+size_t model_find_pause(struct dec_model *m, const struct dec_stream_info *info,
+                        const struct dec_event *events, size_t n, struct dec_event *gap)
+{
+    struct model_ring *ring = &m->rings[info->ring];
+
+    for (size_t i = 0; i < n && ring->pause < m->sb->pauses.n; i++) {
+        struct dec_pause pause = m->sb->pauses.at[ring->pause];
+
+        if (events[i].kind != DEC_ENABLE || events[i].time < pause.done)
+            continue;
+        while (ring->pause < m->sb->pauses.n && m->sb->pauses.at[ring->pause].done <= events[i].time)
+            pause.resumed = m->sb->pauses.at[ring->pause++].resumed;
+        if (!i && ring->first == UINT64_MAX)
+            continue; /* before all that is in the ring */
+        if (gap_of(m, info, &pause, i ? events[i - 1].time : ring->last, gap))
+            return i;
+    }
+    return n;
 }

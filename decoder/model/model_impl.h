@@ -137,13 +137,6 @@ int model_keep_gap(struct dec_model *m, size_t ring, struct model_thread *t, uin
 /* Makes calls of what was kept. */
 int model_build_runs(struct dec_model *m, struct st_error *err);
 
-/* ---- pause.c ---- */
-
-/* How many of a ring's next events are before the next pause that it had (n: there is none); the gap that
- * stands there is *gap. */
-size_t model_find_pause(struct dec_model *m, const struct dec_stream_info *info,
-                        const struct dec_event *events, size_t n, struct dec_event *gap);
-
 /* ---- chains.c ---- */
 
 /* The period of samples, ns; 0: not to be told (there are none, or of an event that does not count time). */
@@ -191,6 +184,11 @@ int model_gaps_of_cpus(struct dec_model *m);
 
 /* What is missing before each thread's first branch, and what the side-band lost. 0 or -1. */
 int model_gaps_of_threads(struct dec_model *m);
+
+/* How many of a ring's next events are before the next pause that it had (n: there is none); the gap that
+ * stands there is *gap. */
+size_t model_find_pause(struct dec_model *m, const struct dec_stream_info *info,
+                        const struct dec_event *events, size_t n, struct dec_event *gap);
 
 /* Takes the first CPU from a list like "1,3" (NULL: an empty one). False: there is none. */
 bool model_next_cpu(const char **list, int32_t *cpu);
