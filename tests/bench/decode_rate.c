@@ -4,8 +4,8 @@
  * Time is that of the processor; of libipt's from the first PSB on: the side-band is read, the buffers of the
  * rings are joined and the images are laid out before. Ours joins them and opens the images within it. Whose
  * code a CR3 stands for is what the side-band says of most PSBs that name it. */
-#include "decoder/flow_pieces.h"
-#include "decoder/sideband.h"
+#include "decoder/pt/pieces.h"
+#include "decoder/sideband/sideband.h"
 
 #include <intel-pt.h>
 #include <inttypes.h>

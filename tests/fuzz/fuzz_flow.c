@@ -1,7 +1,7 @@
 /* libFuzzer: any bytes as Intel PT packets over any bytes as code. Besides memory errors and hangs it looks
- * for broken promises of decoder/flow.h: a fast walk that differs from libipt's, time that goes back,
+ * for broken promises of decoder/pt/flow.h: a fast walk that differs from libipt's, time that goes back,
  * branches that do not join, a gap that is not the last of its batch. */
-#include "decoder/flow.h"
+#include "decoder/pt/flow.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/vec.h"
-#include "decoder/flow.h"
+#include "decoder/pt/flow.h"
 
 #include <intel-pt.h>
 #include <stdio.h>
