@@ -326,7 +326,7 @@ static inline bool fast_trailing(const struct fast *f)
 /* Room for `more` words. */
 static inline bool fast_room(struct fast *f, size_t more)
 {
-    return st_vec_reserve(&f->trail, more) == 0;
+    return f->trail.room - f->trail.n >= more || st_vec_reserve(&f->trail, more) == 0;
 }
 
 /* An entry with what is pending. */
