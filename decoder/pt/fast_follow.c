@@ -243,10 +243,34 @@ static bool follow(struct fast *f, uint64_t *all)
     return true;
 }
 
+/* The last bit of a packet, where execution stands at what it decides: as take_bit(). */
+static bool take_last(struct fast *f, bool bit)
+{
+    uint32_t node = f->s.at >> FAST_SHIFT;
+    if ((f->s.at & 7) == FAST_RETURN)
+        return bit && leave_by_return(f, node);
+    const struct fast_node_info *info = &f->graph->info[node];
+    unsigned side = bit ? FAST_TAKEN : FAST_FALL;
+    uint64_t weight = f->weights[2 * (size_t)node + side];
+    fast_edge succ = fast_graph_succ(f->graph, node, side);
+    bool told = weight ? weight & WEIGHT_TOLD : is_told(f, node, side);
+    f->last = (struct fast_last){.node = node, .untold = f->untold, .branch = true, .words = told ? 2 : 0};
+    f->s.at = succ ? succ : (node << 1 | side) << FAST_SHIFT | FAST_OPEN;
+    f->pending += info->run.count + 1u;
+    if (told)
+        return fast_entry(f, TRAIL_BRANCH, node << 1 | side);
+    f->idle.cond_jump++;
+    f->idle.taken +=
+        bit && (info->run.displacement & 0xffff || fast_target(f->graph, info) != fast_next(f->graph, info));
+    f->untold = true;
+    return true;
+}
+
 bool fast_follow(struct fast *f, uint64_t bits, bool timed)
 {
-    bool followed = f->s.ask_due ? follow_slowly(f, &bits) : follow(f, &bits);
-    return followed && take_bit(f, bits >> 63) && (timed || fast_ask_last(f));
+    bool taken = f->s.ask_due ? follow_slowly(f, &bits) && take_bit(f, bits >> 63)
+                              : follow(f, &bits) && take_last(f, bits >> 63);
+    return taken && (timed || fast_ask_last(f));
 }
 
 /* The branch of the last bit, which is told, goes behind the point. */

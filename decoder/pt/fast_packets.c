@@ -75,6 +75,16 @@ static bool now(struct fast *f, uint64_t *ns)
     return true;
 }
 
+/* The point's entry in the trail. */
+static bool tell_point(struct fast *f, uint64_t ns)
+{
+    const struct flow_times *t = &f->s.times;
+    if (!fast_entry_ip(f, TRAIL_POINT, t->fresh, ns) || !fast_room(f, 1))
+        return false;
+    f->trail.at[f->trail.n++] = (uint32_t)t->counted;
+    return true;
+}
+
 bool fast_point(struct fast *f)
 {
     struct fast_state *s = &f->s;
@@ -87,8 +97,7 @@ bool fast_point(struct fast *f)
         return true;
     if (!fast_flush(f) || !now(f, &ns))
         return false;
-    if (fast_trailing(f) &&
-        (!fast_entry_ip(f, TRAIL_POINT, t->fresh, ns) || st_vec_push(&f->trail, (uint32_t)t->counted)))
+    if (fast_trailing(f) && !tell_point(f, ns))
         return false;
     s->ask_due |= s->now >= s->where.until;
     if (s->now >= s->epochs_until && !fast_epochs(f))
