@@ -211,40 +211,44 @@ void out_point(struct flow_out *out, uint64_t ns, bool exact, uint32_t cycles)
     out->exact = exact;
 }
 
-static void append(struct flow_out *out, const struct dec_event *event)
+/* The event that stands behind the others now is one of them. */
+static void append(struct flow_out *out)
 {
-    out->at[out->n] = out->instructions;
-    out->events[out->n++] = *event;
+    out->at[out->n++] = out->instructions;
     out->exact = false;
     if (out->n == OUT_ROOM)
         out_flush(out);
 }
 
-/* What ran since the last event that can tell, for one that can: as its `arg`. */
+/* What ran since the last event that can tell, for one that can: its `arg`. */
 static uint64_t take_counts(struct flow_out *out, enum dec_kind kind)
 {
-    struct dec_event event = {.arg = out->since_event < UINT32_MAX ? out->since_event : UINT32_MAX};
+    uint64_t instructions = out->since_event < UINT32_MAX ? out->since_event : UINT32_MAX;
+    uint64_t cycles = 0;
     if (kind != DEC_ENABLE)
-        add_cycles(&event, out->cycles_left);
+        cycles = out->cycles_left < UINT32_MAX ? out->cycles_left : UINT32_MAX;
     out->since_event = 0;
     out->cycles_left = 0;
-    return event.arg;
+    return cycles << 32 | instructions;
 }
 
 void out_event(struct flow_out *out, enum dec_kind kind, uint16_t flags, uint64_t from, uint64_t to,
                uint64_t arg)
 {
-    struct dec_event event = {
-        .from = from, .to = to, .kind = (uint16_t)kind, .flags = flags, .cpu = out->cpu};
-    event.arg = arg;
-    if (dec_has_counts(kind))
-        event.arg = take_counts(out, kind);
-    event.flags |= out->exact ? DEC_TIME_EXACT : 0;
-    event.flags |= from >> 63 ? DEC_KERNEL_FROM : 0;
-    event.flags |= to >> 63 ? DEC_KERNEL_TO : 0;
+    struct dec_event *event = &out->events[out->n]; /* written once, where it stays */
+    flags |= out->exact ? DEC_TIME_EXACT : 0;
+    flags |= from >> 63 ? DEC_KERNEL_FROM : 0;
+    flags |= to >> 63 ? DEC_KERNEL_TO : 0;
+    event->time = 0;
+    event->from = from;
+    event->to = to;
+    event->arg = dec_has_counts(kind) ? take_counts(out, kind) : arg;
+    event->kind = (uint16_t)kind;
+    event->flags = flags;
+    event->cpu = out->cpu;
     out->idle &= kind == DEC_ENABLE;
     out->open = kind != DEC_DISABLE && (out->open || kind == DEC_ENABLE);
-    append(out, &event);
+    append(out);
 }
 
 bool out_take_back(struct flow_out *out)
@@ -274,7 +278,8 @@ bool out_gap(struct flow_out *out, enum dec_gap reason, const struct dec_image *
     if (out->gap || out->n == OUT_ROOM - 1)
         out_flush(out);
     out->counts->gaps += !again;
-    append(out, &event);
+    out->events[out->n] = event;
+    append(out);
     out->gap = out->n;
     snprintf(out->detail, sizeof(out->detail), "%s", detail);
     out->idle = true;
