@@ -1,6 +1,5 @@
 /* The packets of a stretch, one after the other. */
 #include "decoder/pt/fast.h"
-
 #include "decoder/pt/fast_packet.h"
 
 #include <string.h>
