@@ -25,9 +25,12 @@ int fast_new(struct fast **fast, struct fast_graph *graph, struct walk *w, struc
     f->delta = 1;
     f->counting = !w->options->emit;
     f->nodes = fast_reserve(FAST_NODES * sizeof(*f->nodes), graph->large);
-    f->exact_visits = fast_reserve(FAST_NODES * sizeof(*f->exact_visits), graph->large);
+    if (f->counting)
+        f->exact_visits = fast_reserve(FAST_NODES * sizeof(*f->exact_visits), graph->large);
+    else
+        f->weights = fast_reserve(2 * FAST_NODES * sizeof(*f->weights), graph->large);
     f->hits = calloc(FAST_HITS, sizeof(*f->hits));
-    if (!f->nodes || !f->exact_visits || !f->hits) {
+    if (!f->nodes || (!f->exact_visits && !f->weights) || !f->hits) {
         fast_free(f);
         return st_nomem(err, "the fast walk");
     }
@@ -44,6 +47,8 @@ void fast_free(struct fast *f)
         munmap(f->nodes, FAST_NODES * sizeof(*f->nodes));
     if (f->exact_visits)
         munmap(f->exact_visits, FAST_NODES * sizeof(*f->exact_visits));
+    if (f->weights)
+        munmap(f->weights, 2 * FAST_NODES * sizeof(*f->weights));
     free(f->hits);
     st_vec_free(&f->trail);
     st_vec_free(&f->ahead.headers);
@@ -144,7 +149,7 @@ static bool hand_back(struct fast *f, size_t psb)
 /* Takes back what a stretch that was not finished counted: by walking it once more. */
 static void take_back(struct fast *f, const uint8_t *to)
 {
-    f->trail.n = 0;
+    fast_forget(f);
     if (f->counting) {
         f->s = f->start;
         f->p = f->from;
@@ -160,7 +165,7 @@ bool fast_step(struct fast *f, const uint8_t *to)
 {
     f->start = f->s;
     f->from = f->p;
-    f->trail.n = 0;
+    fast_forget(f);
     if (fast_stretch(f, to))
         return true;
     take_back(f, to);

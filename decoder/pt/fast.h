@@ -77,6 +77,21 @@ struct fast_ahead {
     bool clock_tsc;
 };
 
+/* Branches that are nothing to a stack are not told, only counted. */
+struct fast_idle {
+    uint64_t cond_jump, jump, taken;
+};
+
+struct fast_last {
+    uint32_t node;
+
+    size_t words; /* of the trail; 0: it is not told */
+
+    bool branch; /* it is one */
+
+    bool untold; /* as of struct fast, before it */
+};
+
 /* A walk over stretches. */
 struct fast {
     struct walk *w;
@@ -87,7 +102,9 @@ struct fast {
 
     struct fast_node *nodes; /* by number; reserved, as `info` of the graph */
 
-    struct fast_exact_visits *exact_visits; /* by number, likewise; unused where the trail is wanted */
+    struct fast_exact_visits *exact_visits; /* by number, likewise; NULL where the trail is wanted */
+
+    uint64_t *weights; /* of steps: number * 2 + side, likewise; NULL where only counts are: fast_follow.c */
 
     struct fast_hit *hits; /* addresses looked up of late */
 
@@ -109,7 +126,17 @@ struct fast {
 
     ST_VEC(uint32_t) trail; /* of the stretch, where events are wanted: fast_trail.c */
 
-    size_t last_words; /* of the trail, that the last bit of a TNT packet gave */
+    uint64_t pending; /* instructions since the last entry of the trail, */
+
+    bool untold; /* and whether a branch that is not told was among them */
+
+    struct fast_idle idle; /* all of those of the stretch */
+
+    struct fast_last last; /* branch that a bit of trace decided */
+
+    uint32_t begun; /* a node of which the instructions before its branch are pending already; 0: none */
+
+    bool begun_point; /* and a point stands behind those */
 
     struct fast_ahead ahead;
 
@@ -129,13 +156,49 @@ void fast_free(struct fast *fast);
 /* Walks all of a run of bytes by turns of both walks. As walk_run(). */
 int fast_run(struct fast *fast, const struct pt_run *run);
 
+/* fast_follow.c, where the trail is wanted: what of these returns false cannot be done here. */
+
+/* Takes bits of TNT packets. `timed`: fast_point_last() follows. */
+bool fast_follow(struct fast *f, uint64_t bits, bool timed);
+
+/* Asks whose trace it is, if it may be another behind the branch that was left last: from or to the kernel.
+ */
+bool fast_ask_last(struct fast *f);
+
+/* The time of what comes now is that of the last of those bits: its branch is behind it in the trail. */
+bool fast_point_last(struct fast *f);
+
+/* Leaves a node by a side, and stands there. */
+bool fast_leave(struct fast *f, uint32_t node, unsigned side);
+
+/* The instructions of a node are pending: all of them, or those before its branch. */
+void fast_run_over(struct fast *f, uint32_t node);
+void fast_run_up_to(struct fast *f, uint32_t node);
+
 /* fast_walk.c: what of these returns false cannot be done here. */
 
-/* Takes the bits of a TNT packet. */
-bool fast_bits(struct fast *f, uint64_t bits);
+/* Takes the bits of a TNT packet; `timed` as of fast_follow(). */
+bool fast_bits(struct fast *f, uint64_t bits, bool timed);
+
+/* The edge of a node as it stands for itself. */
+fast_edge fast_edge_of(const struct fast *f, uint32_t node, unsigned side);
+
+/* Opens an edge. FAST_NO_EDGE: as fast_graph_at(). */
+fast_edge fast_open(struct fast *f, fast_edge edge);
+
+/* A direct call's return address as an edge: its node's FAST_FALL skips nothing. */
+static inline fast_edge fast_behind_call(const fast_edge *to, uint64_t at)
+{
+    return *to ? *to : (uint32_t)(at >> FAST_SHIFT << 1 | FAST_FALL) << FAST_SHIFT | FAST_OPEN;
+}
 
 /* Takes the bits that wait. */
-bool fast_flush(struct fast *f);
+bool fast_flush_bits(struct fast *f, bool timed);
+
+static inline bool fast_flush(struct fast *f)
+{
+    return fast_flush_bits(f, false);
+}
 
 /* The edge behind the branch of a node. */
 fast_edge fast_fall(const struct fast *f, uint32_t node);
@@ -209,9 +272,9 @@ bool fast_stretch(struct fast *f, const uint8_t *to);
 /* The limits of the present state, from its times. */
 void fast_limit(struct fast *f);
 
-/* The time of what comes now (POINT_*), if packets told a new one. Where counts alone are wanted, it is
- * worked out from the limit on only. */
-bool fast_point(struct fast *f, unsigned kind);
+/* The time of what comes now, if packets told a new one. Where counts alone are wanted, it is worked out from
+ * the limit on only. */
+bool fast_point(struct fast *f);
 
 /* A packet of time or none at all at p. False: neither, or it cannot be read. */
 bool fast_time(struct fast *f, const uint8_t *p, size_t size);
@@ -236,24 +299,23 @@ bool fast_cross(struct fast *f, const uint8_t *p);
 
 /* fast_trail.c: */
 
-/* A trail is words: a tag in the low 3 bits, what it is of above, and more words behind it. */
+/* A trail is entries of words: a tag in the low 3 bits of the first, what it is of above; in the second the
+ * instructions since the entry before (those of a branch included) and TRAIL_UNTOLD; then what the tag says.
+ */
 enum trail_tag {
-    TRAIL_BRANCH, /* node << 1 | side: a direct branch, or the end of a run */
+    TRAIL_BRANCH, /* node << 1 | side: a direct branch */
     TRAIL_TO,     /* node; address: an indirect branch */
     TRAIL_LEAVE,  /* node; address: a branch with which tracing ended */
-    TRAIL_POINT,  /* enum trail_point; time, cycles */
-    TRAIL_RAN,    /* instructions */
+    TRAIL_POINT,  /* whether it is exact; time, cycles */
+    TRAIL_REST, /* whether a branch in the kernel, which is not told, stands there: whose trace it is is asked
+                 */
     TRAIL_ASYNC,  /* from, to */
     TRAIL_ENABLE, /* flags; address */
     TRAIL_DISABLE /* 0; address: asynchronously */
 };
 
-enum trail_point {
-    POINT_NOW,
-    POINT_BRANCH, /* of the branch that follows: after its instruction was counted */
-    POINT_BEFORE, /* before that */
-    POINT_EXACT = 4,
-};
+/* Of the second word: branches that are not told are among the instructions. */
+#define TRAIL_UNTOLD ((uint32_t)1 << 31)
 
 /* Whether the stretch's trail is written; else visits are counted. */
 static inline bool fast_trailing(const struct fast *f)
@@ -264,11 +326,18 @@ static inline bool fast_trailing(const struct fast *f)
 /* Room for `more` words. */
 static inline bool fast_room(struct fast *f, size_t more)
 {
-    return st_vec_reserve(&f->trail, more) == 0;
+    return f->trail.room - f->trail.n >= more || st_vec_reserve(&f->trail, more) == 0;
 }
 
-bool fast_word(struct fast *f, enum trail_tag tag, uint32_t of);
-bool fast_word_ip(struct fast *f, enum trail_tag tag, uint32_t of, uint64_t ip);
+/* An entry with what is pending. */
+bool fast_entry(struct fast *f, enum trail_tag tag, uint32_t of);
+bool fast_entry_ip(struct fast *f, enum trail_tag tag, uint32_t of, uint64_t ip);
+
+/* What is pending becomes an entry, if there is anything. */
+bool fast_rest(struct fast *f);
+
+/* There is no trail, and nothing pending. */
+void fast_forget(struct fast *f);
 
 /* The trail becomes events. 0 or what walk_run() returns. */
 int fast_tell(struct fast *f);

@@ -1,6 +1,5 @@
 /* The packets of a stretch, one after the other. */
 #include "decoder/pt/fast.h"
-
 #include "decoder/pt/fast_packet.h"
 
 #include <string.h>
@@ -44,14 +43,15 @@ void fast_limit(struct fast *f)
 {
     struct fast_state *s = &f->s;
     uint64_t until = s->epochs_until;
+    if (!f->counting)
+        return;
     if (!s->ask_due && s->where.until < until)
         until = s->where.until;
     s->limit = until <= s->now ? 0 : dec_clock_tsc(&f->w->options->config.clock, until);
     if (s->limit != NEVER && s->limit > 0)
         s->limit--; /* rounded */
     limit_cycles(s);
-    if (f->counting)
-        limit_ctc(s);
+    limit_ctc(s);
 }
 
 /* Whether nothing can change before the limit, and the times so far do not reach it. */
@@ -60,39 +60,43 @@ static bool is_early(const struct fast_state *s)
     return s->times.tsc < s->limit && s->times.cycles < s->limit_cycles;
 }
 
-/* s.now as of the times so far. */
-static bool now(struct fast *f)
+/* s.now as of the times so far; *ns is what packets told. */
+static bool now(struct fast *f, uint64_t *ns)
 {
     struct flow_times *t = &f->s.times;
     if (!t->base.known)
         return true;
     if (!times_settle(t, f->p, f->end))
         return false;
-    uint64_t ns = dec_clock_ns(&t->config->clock, t->tsc);
-    if (ns > f->s.now)
-        f->s.now = ns;
+    *ns = dec_clock_ns(&t->config->clock, t->tsc);
+    if (*ns > f->s.now)
+        f->s.now = *ns;
     return true;
 }
 
-/* The point's words in the trail. */
-static bool tell_point(struct fast *f, unsigned kind)
+/* The point's entry in the trail. */
+static bool tell_point(struct fast *f, uint64_t ns)
 {
     const struct flow_times *t = &f->s.times;
-    uint64_t ns = dec_clock_ns(&t->config->clock, t->tsc);
-    return fast_word_ip(f, TRAIL_POINT, kind | (t->fresh ? POINT_EXACT : 0), ns) &&
-           st_vec_push(&f->trail, (uint32_t)t->counted) == 0;
+    if (!fast_entry_ip(f, TRAIL_POINT, t->fresh, ns) || !fast_room(f, 1))
+        return false;
+    f->trail.at[f->trail.n++] = (uint32_t)t->counted;
+    return true;
 }
 
-bool fast_point(struct fast *f, unsigned kind)
+bool fast_point(struct fast *f)
 {
     struct fast_state *s = &f->s;
     struct flow_times *t = &s->times;
+    uint64_t ns = 0;
     if (!t->base.known || t->serial == s->serial)
         return true;
     s->serial = t->serial;
     if (f->counting && is_early(s))
         return true;
-    if (!fast_flush(f) || !now(f) || (fast_trailing(f) && !tell_point(f, kind)))
+    if (!fast_flush(f) || !now(f, &ns))
+        return false;
+    if (fast_trailing(f) && !tell_point(f, ns))
         return false;
     s->ask_due |= s->now >= s->where.until;
     if (s->now >= s->epochs_until && !fast_epochs(f))
@@ -103,7 +107,8 @@ bool fast_point(struct fast *f, unsigned kind)
 
 static bool ask(struct fast *f)
 {
-    if ((f->counting && !now(f)) || !fast_ask(f))
+    uint64_t ns;
+    if ((f->counting && !now(f, &ns)) || !fast_ask(f))
         return false;
     fast_limit(f);
     return true;
@@ -122,7 +127,8 @@ static bool on_cyc(struct fast *f, const uint8_t *p, size_t size)
     if (t->config->nom_freq || t->bounded)
         return true;
     bool known = times_bound(t, f->p, f->end);
-    limit_cycles(&f->s); /* their length is now known */
+    if (f->counting)
+        limit_cycles(&f->s); /* their length is now known */
     return known;
 }
 
@@ -139,7 +145,8 @@ static bool on_clock(struct fast *f, const uint8_t *p)
         done = times_tma(t, (uint16_t)packet_number(p + 2, 2), (uint16_t)(packet_number(p + 5, 2) & 0x1ff));
     else if ((done = times_settle(t, f->p, f->end)))
         times_cbr(t, p[2]);
-    limit_cycles(&f->s);
+    if (f->counting)
+        limit_cycles(&f->s);
     if (*p != PACKET_MTC && f->counting)
         limit_ctc(&f->s);
     return done;
@@ -195,10 +202,13 @@ static bool on_tip(struct fast *f, const uint8_t *p)
     fast_edge at, ignored;
     bool known = packet_ip(p, &f->s.last_ip);
     uint64_t ip = f->s.last_ip;
-    if (!known || !f->s.on || !fast_advance(f, &at) || !fast_point(f, POINT_BRANCH))
+    if (!known || !f->s.on || !fast_advance(f, &at))
+        return false;
+    uint32_t node = at >> FAST_SHIFT;
+    fast_run_over(f, node);
+    if (!fast_point(f))
         return false;
     f->far_waits = false;
-    uint32_t node = at >> FAST_SHIFT;
     if ((at & 7) == FAST_RETURN)
         fast_pop(f, &ignored);
     else if ((at & 7) == FAST_TIP_CALL)
@@ -207,7 +217,7 @@ static bool on_tip(struct fast *f, const uint8_t *p)
         return false;
     if (!fast_trailing(f))
         fast_visit(f, node, stays(f, at, ip) ? FAST_FALL : FAST_TAKEN);
-    else if (!fast_word_ip(f, TRAIL_TO, node, ip))
+    else if (!fast_entry_ip(f, TRAIL_TO, node, ip))
         return false;
     f->s.times.fresh = false;
     if (f->s.ask_due && (ip | fast_ip(f, at)) >> 63) {
@@ -222,13 +232,13 @@ static bool on_enable(struct fast *f, const uint8_t *p)
 {
     bool known = packet_ip(p, &f->s.last_ip);
     uint64_t ip = f->s.last_ip;
-    if (!known || f->s.on || !fast_point(f, POINT_NOW) || !ask(f))
+    if (!known || f->s.on || !fast_point(f) || !ask(f))
         return false;
     f->s.times.fresh = false;
     f->s.on = true;
     f->s.begin = true;
     fast_stand(f, ip);
-    return !fast_trailing(f) || fast_word_ip(f, TRAIL_ENABLE, f->s.leave && f->s.leave == ip, ip);
+    return !fast_trailing(f) || fast_entry_ip(f, TRAIL_ENABLE, f->s.leave && f->s.leave == ip, ip);
 }
 
 /* Whether tracing went off with the branch of the node at `at`. */
@@ -270,16 +280,19 @@ static bool on_disable(struct fast *f, const uint8_t *p)
     fast_edge at;
     bool known = packet_ip(p, &f->s.last_ip);
     uint64_t ip = known ? f->s.last_ip : 0;
-    if (!f->s.on || !find_leaving(f, known, ip, &at) || !fast_point(f, POINT_BRANCH))
+    if (!f->s.on || !find_leaving(f, known, ip, &at))
+        return false;
+    uint32_t node = at >> FAST_SHIFT;
+    fast_run_over(f, node);
+    if (!fast_point(f))
         return false;
     f->far_waits = false;
-    uint32_t node = at >> FAST_SHIFT;
     const struct fast_node_info *info = &f->graph->info[node];
     uint64_t next = fast_next(f->graph, info);
     bool taken = info->run.end != CODE_COND_JUMP || ip == fast_target(f->graph, info);
     if (!fast_trailing(f))
         fast_visit(f, node, taken && ip != next ? FAST_TAKEN : FAST_FALL);
-    else if (!fast_word_ip(f, TRAIL_LEAVE, node, ip))
+    else if (!fast_entry_ip(f, TRAIL_LEAVE, node, ip))
         return false;
     f->s.leave = info->run.direct ? ip : 0;
     if (info->run.end == CODE_CALL || info->run.end == CODE_FAR_CALL)
@@ -295,14 +308,19 @@ static bool on_disable(struct fast *f, const uint8_t *p)
 static bool on_paging(struct fast *f)
 {
     fast_edge at;
-    unsigned kind = POINT_NOW;
+    uint64_t serial = f->s.serial;
     if (f->s.on) {
         if (!fast_advance_paging(f, &at))
             return false;
-        kind = POINT_BEFORE;
+        fast_run_up_to(f, at >> FAST_SHIFT);
     }
-    if (!fast_point(f, kind))
+    if (!fast_point(f))
         return false;
+    if (f->s.on && f->s.serial != serial) {
+        if (f->begun_point) /* no CPU tells of two switches at one instruction */
+            return false;
+        f->begun_point = f->begun != 0;
+    }
     f->s.times.fresh = false;
     f->far_waits = f->s.on && (at & 7) == FAST_TIP;
     return !f->s.on || f->far_waits || fast_pass(f, at);
@@ -318,12 +336,12 @@ static bool on_interrupt(struct fast *f, uint64_t from, const uint8_t *p)
     if ((*p & 0x1f) == PACKET_PGD) {
         f->s.on = false;
         f->s.leave = from;
-        return !fast_trailing(f) || fast_word_ip(f, TRAIL_DISABLE, 0, from);
+        return !fast_trailing(f) || fast_entry_ip(f, TRAIL_DISABLE, 0, from);
     }
     if (!known)
         return false;
     if (fast_trailing(f)) {
-        if (!fast_word_ip(f, TRAIL_ASYNC, 0, from) || !fast_room(f, 2))
+        if (!fast_entry_ip(f, TRAIL_ASYNC, 0, from) || !fast_room(f, 2))
             return false;
         f->trail.at[f->trail.n++] = (uint32_t)ip;
         f->trail.at[f->trail.n++] = (uint32_t)(ip >> 32);
@@ -354,34 +372,19 @@ static bool on_fup(struct fast *f, const uint8_t *p)
         else if (*p == PACKET_MODE ? !packet_mode(p, &mode) || mode != f->s.mode : !fast_time(f, p, size))
             return false;
     }
-    bool done = fast_point(f, POINT_NOW) && on_interrupt(f, from, p);
+    bool done = fast_point(f) && on_interrupt(f, from, p);
     f->s.times.fresh = false;
     return done;
 }
 
-/* The time of a TNT packet is that of its last bit, whose words are the last of the trail: it goes in front
- * of them. */
-static bool point_in_trail(struct fast *f)
-{
-    uint32_t words[3];
-    size_t n = f->last_words;
-    f->trail.n -= n;
-    memcpy(words, f->trail.at + f->trail.n, n * sizeof(*words));
-    if (!fast_point(f, POINT_BRANCH) || !fast_room(f, n))
-        return false;
-    memcpy(f->trail.at + f->trail.n, words, n * sizeof(*words));
-    f->trail.n += n;
-    return true;
-}
-
-/* Bits may wait for more where nothing depends on when they came. */
-static bool count_tnt(struct fast *f, uint64_t bits)
+/* Bits wait for more: nothing depends on when they came, or the time of the last is still to be told. */
+static bool keep_tnt(struct fast *f, uint64_t bits, bool timed)
 {
     unsigned n = 63 - (unsigned)__builtin_ctzll(bits);
     if (f->nbits + n > FAST_BITS && !fast_flush(f))
         return false;
     if (n > FAST_BITS / 2)
-        return fast_flush(f) && fast_bits(f, bits);
+        return fast_flush(f) && fast_bits(f, bits, timed);
     f->bits = f->bits << n | bits >> (64 - n);
     f->nbits += n;
     return true;
@@ -393,14 +396,11 @@ static bool on_tnt(struct fast *f, const uint8_t *p)
     struct flow_times *t = &f->s.times;
     if (!f->s.on || !bits || bits == TNT_NONE)
         return false;
-    if (f->counting) {
-        if (!count_tnt(f, bits) || !fast_point(f, POINT_BRANCH))
-            return false;
-    } else {
-        bool timed = t->base.known && t->serial != f->s.serial;
-        if (!fast_bits(f, bits) || (timed && !point_in_trail(f)))
-            return false;
-    }
+    bool timed = t->base.known && t->serial != f->s.serial;
+    if (!keep_tnt(f, bits, timed))
+        return false;
+    if (f->counting ? !fast_point(f) : timed && (!fast_flush_bits(f, true) || !fast_point_last(f)))
+        return false;
     t->fresh = false;
     return true;
 }
@@ -496,7 +496,7 @@ static inline size_t add_tnt(struct fast *f, struct tally *sum, uint32_t byte)
 {
     unsigned n = 30 - (unsigned)__builtin_clz(byte);
     if (sum->nbits + n > FAST_BITS) {
-        if (!fast_bits(f, (sum->bits << 1 | 1) << (63 - sum->nbits)))
+        if (!fast_bits(f, (sum->bits << 1 | 1) << (63 - sum->nbits), false))
             return 0;
         sum->nbits = 0;
     }
@@ -571,6 +571,8 @@ bool fast_stretch(struct fast *f, const uint8_t *to)
 {
     f->nbits = 0;
     f->far_waits = false;
+    f->begun = 0;
+    f->begun_point = false;
     fast_limit(f);
     while (f->p < to) {
         if (f->counting && f->s.on && !count_run(f, to))
@@ -592,5 +594,6 @@ bool fast_stretch(struct fast *f, const uint8_t *to)
         if (!done)
             return false;
     }
-    return fast_flush(f) && f->p == to && !f->far_waits && (to == f->end || fast_cross(f, to));
+    return fast_flush(f) && f->p == to && !f->far_waits && (to == f->end || fast_cross(f, to)) &&
+           fast_rest(f);
 }

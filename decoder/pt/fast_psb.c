@@ -199,5 +199,5 @@ bool fast_cross(struct fast *f, const uint8_t *p)
     if (!read_header(f, p, true, &h))
         return false;
     /* While tracing is off, nothing happens at that time. */
-    return !f->s.on || fast_point(f, POINT_NOW);
+    return !f->s.on || fast_point(f);
 }

@@ -3,19 +3,50 @@
 
 #include <string.h>
 
-bool fast_word(struct fast *f, enum trail_tag tag, uint32_t of)
+enum { DELTA = INT32_MAX }; /* instructions of an entry at most */
+
+static void put_pending(struct fast *f, enum trail_tag tag, uint32_t of)
 {
-    return st_vec_push(&f->trail, of << 3 | (uint32_t)tag) == 0;
+    uint64_t n = f->pending < DELTA ? f->pending : DELTA;
+    f->trail.at[f->trail.n++] = of << 3 | (uint32_t)tag;
+    f->trail.at[f->trail.n++] = (uint32_t)n | (f->untold ? TRAIL_UNTOLD : 0);
+    f->pending -= n;
+    f->untold = false;
 }
 
-bool fast_word_ip(struct fast *f, enum trail_tag tag, uint32_t of, uint64_t ip)
+bool fast_entry(struct fast *f, enum trail_tag tag, uint32_t of)
 {
-    if (!fast_room(f, 3))
+    while (f->pending > DELTA) {
+        if (!fast_room(f, 2))
+            return false;
+        put_pending(f, TRAIL_REST, 0);
+    }
+    if (!fast_room(f, 2))
         return false;
-    f->trail.at[f->trail.n++] = of << 3 | (uint32_t)tag;
+    put_pending(f, tag, of);
+    return true;
+}
+
+bool fast_entry_ip(struct fast *f, enum trail_tag tag, uint32_t of, uint64_t ip)
+{
+    if (!fast_entry(f, tag, of) || !fast_room(f, 2))
+        return false;
     f->trail.at[f->trail.n++] = (uint32_t)ip;
     f->trail.at[f->trail.n++] = (uint32_t)(ip >> 32);
     return true;
+}
+
+bool fast_rest(struct fast *f)
+{
+    return (!f->pending && !f->untold) || fast_entry(f, TRAIL_REST, 0);
+}
+
+void fast_forget(struct fast *f)
+{
+    f->trail.n = 0;
+    f->pending = 0;
+    f->untold = false;
+    memset(&f->idle, 0, sizeof(f->idle));
 }
 
 /* The telling of a trail. */
@@ -25,63 +56,20 @@ struct teller {
     const struct fast_graph *graph;
 
     const uint32_t *word;
-
-    bool held, held_before; /* a point waits for the branch that follows */
-
-    uint64_t point, point_before;
-
-    uint32_t cycles, cycles_before;
-
-    bool exact, exact_before;
 };
 
 static uint64_t address(const uint32_t *word)
 {
-    return word[1] | (uint64_t)word[2] << 32;
+    return word[2] | (uint64_t)word[3] << 32;
 }
 
-static void give(struct walk *w, uint64_t ns, bool exact, uint32_t cycles)
+static void on_point(struct teller *t, bool exact)
 {
+    struct walk *w = t->w;
+    uint64_t ns = address(t->word);
     if (ns > w->now || !w->out->timed)
         w->now = ns;
-    out_point(w->out, ns, exact, cycles);
-}
-
-static void on_point(struct teller *t, uint32_t of)
-{
-    uint64_t ns = address(t->word);
-    bool exact = of & POINT_EXACT;
-    uint32_t cycles = t->word[3];
-    switch (of & ~(uint32_t)POINT_EXACT) {
-    case POINT_NOW:
-        give(t->w, ns, exact, cycles);
-        break;
-    case POINT_BRANCH:
-        t->held = true;
-        t->point = ns;
-        t->exact = exact;
-        t->cycles = cycles;
-        break;
-    default:
-        t->held_before = true;
-        t->point_before = ns;
-        t->exact_before = exact;
-        t->cycles_before = cycles;
-    }
-}
-
-/* The instructions of a node up to its branch, which is counted too, and the points there. */
-static void run_over(struct teller *t, const struct code_run *run)
-{
-    out_ran(t->w->out, run->count);
-    if (t->held_before)
-        give(t->w, t->point_before, t->exact_before, t->cycles_before);
-    t->held_before = false;
-    if (run->end != CODE_FALLS)
-        out_ran(t->w->out, 1);
-    if (t->held)
-        give(t->w, t->point, t->exact, t->cycles);
-    t->held = false;
+    out_point(w->out, ns, exact, t->word[4]);
 }
 
 static int after(struct walk *w, uint64_t from, uint64_t to)
@@ -90,42 +78,11 @@ static int after(struct walk *w, uint64_t from, uint64_t to)
     return (from | to) >> 63 ? walk_ask(w) : 0;
 }
 
-/* Whether a direct jump stays within a function, and does not go to its beginning. */
-static bool stays(const struct fast_graph *graph, const struct fast_node_info *info, uint64_t time,
-                  uint64_t to)
-{
-    uint64_t from = fast_from(graph, info);
-    struct dec_place place;
-    if (!to)
-        return false;
-    dec_space_symbol(graph->epochs[info->epoch].space, time, to, &place);
-    return place.symbol && from - place.start < place.size && to != place.start;
-}
-
-/* Whether a branch is nothing to a stack. */
-static bool is_idle(struct teller *t, struct fast_node_info *info, const struct walk_branch *b)
-{
-    if (!t->w->options->terse || t->w->in_tx || !b->direct ||
-        (b->run->end != CODE_COND_JUMP && b->run->end != CODE_JUMP))
-        return false;
-    if (!b->taken)
-        return true;
-    if (!info->asked)
-        info->idle = stays(t->graph, info, t->w->now, b->to);
-    info->asked = true;
-    return info->idle;
-}
-
 /* A node left for `to`, or by one of its sides. */
 static int on_branch(struct teller *t, uint32_t node, bool taken, const uint64_t *to)
 {
-    struct fast_node_info *info = &t->graph->info[node];
+    const struct fast_node_info *info = &t->graph->info[node];
     struct walk *w = t->w;
-    run_over(t, &info->run);
-    if (info->run.end >= CODE_PTWRITE || info->run.end == CODE_FALLS) {
-        w->begin = false;
-        return 0;
-    }
     struct walk_branch b = {.run = &info->run,
                             .next = fast_next(t->graph, info),
                             .target = fast_target(t->graph, info),
@@ -133,12 +90,7 @@ static int on_branch(struct teller *t, uint32_t node, bool taken, const uint64_t
                             .direct = info->run.direct};
     b.to = to ? *to : taken ? b.target : b.next;
     w->ip = fast_from(t->graph, info);
-    if (is_idle(t, info, &b)) {
-        walk_count(w, &b);
-        out_untold(w->out);
-    } else {
-        walk_send(w, &b);
-    }
+    walk_send(w, &b);
     return after(w, w->ip, b.to);
 }
 
@@ -146,7 +98,6 @@ static void on_leave(struct teller *t, uint32_t node)
 {
     const struct fast_node_info *info = &t->graph->info[node];
     struct walk *w = t->w;
-    run_over(t, &info->run);
     struct walk_branch b = {.run = &info->run,
                             .next = fast_next(t->graph, info),
                             .target = fast_target(t->graph, info),
@@ -176,15 +127,27 @@ static int on_enable(struct teller *t, bool resumed)
     return rc;
 }
 
-/* One entry; how many words it has is added to *size. */
+/* What ran since the entry before. */
+static void on_pending(struct walk *w, uint32_t word)
+{
+    if (word == 0)
+        return;
+    w->begin = false;
+    out_ran(w->out, word & ~TRAIL_UNTOLD);
+    if (word & TRAIL_UNTOLD)
+        out_untold(w->out);
+}
+
+/* One entry; *size becomes how many words it has. */
 static int tell(struct teller *t, size_t *size)
 {
     uint32_t of = *t->word >> 3;
     uint64_t to;
-    *size = 3;
+    *size = 4;
+    on_pending(t->w, t->word[1]);
     switch (*t->word & 7) {
     case TRAIL_BRANCH:
-        *size = 1;
+        *size = 2;
         return on_branch(t, of >> 1, of & 1, NULL);
     case TRAIL_TO:
         to = address(t->word);
@@ -193,16 +156,14 @@ static int tell(struct teller *t, size_t *size)
         on_leave(t, of);
         return 0;
     case TRAIL_POINT:
-        *size = 4;
+        *size = 5;
         on_point(t, of);
         return 0;
-    case TRAIL_RAN:
-        *size = 1;
-        t->w->begin = false;
-        out_ran(t->w->out, of);
-        return 0;
+    case TRAIL_REST:
+        *size = 2;
+        return of ? walk_ask(t->w) : 0;
     case TRAIL_ASYNC:
-        *size = 5;
+        *size = 6;
         return on_async(t);
     case TRAIL_ENABLE:
         return on_enable(t, of);
@@ -216,12 +177,16 @@ static int tell(struct teller *t, size_t *size)
 int fast_tell(struct fast *f)
 {
     struct teller t = {.w = f->w, .graph = f->graph};
+    struct dec_flow_counts *counts = f->w->counts;
     int rc = 0;
+    counts->cond_jump += f->idle.cond_jump;
+    counts->jump += f->idle.jump;
+    counts->taken += f->idle.taken;
     for (size_t i = 0, size; i < f->trail.n && rc == 0 && f->w->out->rc == 0; i += size) {
         t.word = f->trail.at + i;
         rc = tell(&t, &size);
     }
-    f->trail.n = 0;
+    fast_forget(f);
     return f->w->out->rc ? WALK_STOP : rc;
 }
 

@@ -65,7 +65,7 @@ static fast_edge skip(struct fast *f, fast_edge edge)
 }
 
 /* Follows an edge that is open, and closes it: the shared one. */
-static fast_edge open_edge(struct fast *f, fast_edge edge)
+fast_edge fast_open(struct fast *f, fast_edge edge)
 {
     uint32_t rest = edge >> FAST_SHIFT;
     if (!f->s.where.space)
@@ -89,7 +89,7 @@ static fast_edge open_edge(struct fast *f, fast_edge edge)
 }
 
 /* The shared edge of a node as it stands for itself. */
-static inline fast_edge edge_of(const struct fast *f, uint32_t node, unsigned side)
+fast_edge fast_edge_of(const struct fast *f, uint32_t node, unsigned side)
 {
     fast_edge edge = fast_graph_succ(f->graph, node, side);
     return edge ? edge : (node << 1 | side) << FAST_SHIFT | FAST_OPEN;
@@ -165,14 +165,7 @@ bool fast_ask(struct fast *f)
 
 fast_edge fast_fall(const struct fast *f, uint32_t node)
 {
-    return edge_of(f, node, FAST_FALL);
-}
-
-/* Room for words of the trail: those that one node may need. */
-static uint32_t *more_words(struct fast *f, uint32_t *words)
-{
-    f->trail.n = (size_t)(words - f->trail.at);
-    return fast_room(f, 4096) ? f->trail.at + f->trail.n : NULL;
+    return fast_edge_of(f, node, FAST_FALL);
 }
 
 /* The open edge that stands for one in a node. */
@@ -183,34 +176,26 @@ static inline fast_edge open_of(const char *nodes, const fast_edge *to)
 }
 
 /* Execution stands behind the branch of an edge that was taken last, no further. */
-static inline void stand_near(struct fast *f, fast_edge *to, const bool trail)
+static inline void stand_near(struct fast *f, fast_edge *to)
 {
     fast_edge open = open_of((const char *)f->nodes, to);
     uint32_t node = open >> FAST_SHIFT >> 1;
     unsigned side = open >> FAST_SHIFT & 1;
-    f->s.at = edge_of(f, node, side);
-    if (!trail && (*to == 0 || *to != fast_graph_succ(f->graph, node, side))) {
+    f->s.at = fast_edge_of(f, node, side);
+    if ((*to == 0 || *to != fast_graph_succ(f->graph, node, side))) {
         to[2] -= f->delta;
         f->exact_visits[node].visits[side] += f->delta;
     }
 }
 
-/* A direct call's return address as an edge: its node's FAST_FALL skips nothing. */
-static inline fast_edge behind_call(const fast_edge *to, uint64_t at)
-{
-    return *to ? *to : (uint32_t)(at >> FAST_SHIFT << 1 | FAST_FALL) << FAST_SHIFT | FAST_OPEN;
-}
-
-/* The loop that all the time goes into. `trail` is known where it is built in. The edge that was taken last
- * is *to: one to the node that it stands in is only a load. */
-static inline __attribute__((always_inline)) bool follow(struct fast *f, uint64_t bits, const bool trail)
+/* The loop that all the time goes into where counts alone are wanted. The edge that was taken last is *to:
+ * one to the node that it stands in is only a load. */
+static bool count_bits(struct fast *f, uint64_t bits)
 {
     char *const nodes = (char *)f->nodes;
-    uint32_t *words = trail ? f->trail.at + f->trail.n : NULL;
     const uint32_t delta = f->delta;
     fast_edge *to = NULL;
     uint64_t at = f->s.at;
-    size_t last = 0;
     unsigned fuel = FUEL, top = f->s.top, depth = f->s.depth;
     while (bits != TNT_NONE) {
         if ((at & 7) == FAST_COND) {
@@ -223,24 +208,14 @@ static inline __attribute__((always_inline)) bool follow(struct fast *f, uint64_
             top = (top + WALK_RETURNS - 1) % WALK_RETURNS;
             depth--;
             bits <<= 1;
-            if (trail) {
-                uint64_t ip = fast_ip(f, edge);
-                if (words + 4 > f->trail.at + f->trail.room && !(words = more_words(f, words)))
-                    return false;
-                *words++ = (uint32_t)(at >> FAST_SHIFT) << 3 | TRAIL_TO;
-                *words++ = (uint32_t)ip;
-                *words++ = (uint32_t)(ip >> 32);
-                last = 3;
-            } else {
-                ((struct fast_node *)(nodes + at - FAST_RETURN))->visits[FAST_TAKEN] += delta;
-            }
+            ((struct fast_node *)(nodes + at - FAST_RETURN))->visits[FAST_TAKEN] += delta;
             to = NULL;
             at = edge;
             continue;
         } else if ((at & 7) == FAST_CALL) {
             to = (fast_edge *)(nodes + at - FAST_CALL);
             top = (top + 1) % WALK_RETURNS;
-            f->s.returns[top] = behind_call(to + FAST_FALL, at);
+            f->s.returns[top] = fast_behind_call(to + FAST_FALL, at);
             to += FAST_TAKEN;
             depth += depth < WALK_RETURNS;
             if (!--fuel)
@@ -251,7 +226,7 @@ static inline __attribute__((always_inline)) bool follow(struct fast *f, uint64_
             if (!--fuel)
                 return false;
         } else if ((at & 7) == FAST_OPEN) {
-            fast_edge succ = open_edge(f, at ? (fast_edge)at : open_of(nodes, to));
+            fast_edge succ = fast_open(f, at ? (fast_edge)at : open_of(nodes, to));
             if (succ == FAST_NO_EDGE)
                 return false;
             at = at ? succ : *to;
@@ -259,42 +234,29 @@ static inline __attribute__((always_inline)) bool follow(struct fast *f, uint64_
         } else {
             return false;
         }
-        if (trail) {
-            if (words + 4 > f->trail.at + f->trail.room && !(words = more_words(f, words)))
-                return false;
-            *words++ = open_of(nodes, to) >> FAST_SHIFT << 3 | TRAIL_BRANCH;
-            last = 1;
-        } else {
-            to[2] += delta;
-        }
+        to[2] += delta;
         at = *to;
     }
     f->s.top = top;
     f->s.depth = depth;
     f->s.at = (fast_edge)at;
     if (to)
-        stand_near(f, to, trail);
-    if (trail) {
-        f->trail.n = (size_t)(words - f->trail.at);
-        f->last_words = last;
-    }
+        stand_near(f, to);
     return true;
 }
 
-bool fast_bits(struct fast *f, uint64_t bits)
+bool fast_bits(struct fast *f, uint64_t bits, bool timed)
 {
     f->s.did = true;
     f->s.begin = false;
-    if (!fast_trailing(f))
-        return follow(f, bits, false);
-    return fast_room(f, 4096) && follow(f, bits, true);
+    return fast_trailing(f) ? fast_follow(f, bits, timed) : count_bits(f, bits);
 }
 
-bool fast_flush(struct fast *f)
+bool fast_flush_bits(struct fast *f, bool timed)
 {
     unsigned n = f->nbits;
     f->nbits = 0;
-    return n == 0 || fast_bits(f, (f->bits << 1 | 1) << (63 - n));
+    return n == 0 || fast_bits(f, (f->bits << 1 | 1) << (63 - n), timed);
 }
 
 bool fast_pass(struct fast *f, fast_edge at)
@@ -304,10 +266,10 @@ bool fast_pass(struct fast *f, fast_edge at)
     uint32_t node = at >> FAST_SHIFT;
     unsigned side = (at & 7) == FAST_PASS ? FAST_FALL : FAST_TAKEN;
     if ((at & 7) == FAST_CALL)
-        fast_push(f, edge_of(f, node, FAST_FALL));
-    f->s.at = edge_of(f, node, side);
+        fast_push(f, fast_edge_of(f, node, FAST_FALL));
     if (fast_trailing(f))
-        return fast_word(f, TRAIL_BRANCH, node << 1 | side);
+        return fast_leave(f, node, side) && fast_ask_last(f);
+    f->s.at = fast_edge_of(f, node, side);
     bool did = f->s.did || (at & 7) != FAST_PASS;
     fast_visit(f, node, side);
     f->s.did = did;
@@ -317,7 +279,7 @@ bool fast_pass(struct fast *f, fast_edge at)
 bool fast_open_here(struct fast *f)
 {
     if ((f->s.at & 7) == FAST_OPEN)
-        f->s.at = open_edge(f, f->s.at);
+        f->s.at = fast_open(f, f->s.at);
     return f->s.at != FAST_NO_EDGE;
 }
 
@@ -351,10 +313,11 @@ bool fast_advance_paging(struct fast *f, fast_edge *edge)
 
 static bool ran(struct fast *f, uint32_t count)
 {
-    if (fast_trailing(f))
-        return fast_word(f, TRAIL_RAN, count);
     f->s.begin = false;
-    f->loose += (uint64_t)(int64_t)(int32_t)f->delta * count;
+    if (fast_trailing(f))
+        f->pending += count;
+    else
+        f->loose += (uint64_t)(int64_t)(int32_t)f->delta * count;
     return true;
 }
 

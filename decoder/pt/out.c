@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { RATE_FROM = 64 /* instructions of a window that shows how long one takes */ };
+
 static const double SLOWEST = 1e6; /* ns an instruction: slower than that something else took the time */
 
 int out_init(struct flow_out *out, const struct dec_flow_options *options, struct dec_flow_counts *counts,
@@ -66,19 +68,19 @@ static void give(struct flow_out *out, struct dec_event *event, uint64_t time)
 
 /* ns an instruction within a window of `span` ns; *spare is the part of it that passed while tracing was off.
  */
-static double rate_of(struct flow_out *out, double span, double *spare)
+static double rate_of(struct flow_out *out, double span, bool pause, double *spare)
 {
     double instructions = (double)out->instructions;
-    *spare = has_pause(out) ? span : 0;
+    *spare = pause ? span : 0;
     if (out->instructions == 0)
         return out->ns_per_instruction;
     *spare = 0;
-    if (has_pause(out) && out->ns_per_instruction * instructions <= span) {
+    if (pause && out->ns_per_instruction * instructions <= span) {
         *spare = span - out->ns_per_instruction * instructions;
         return out->ns_per_instruction;
     }
     double rate = span / instructions;
-    if (!has_pause(out) && out->instructions >= 64 && rate < SLOWEST)
+    if (!pause && out->instructions >= RATE_FROM && rate < SLOWEST)
         out->ns_per_instruction = rate;
     return rate;
 }
@@ -116,13 +118,17 @@ static void add_cycles(struct dec_event *event, uint64_t cycles)
 /* The cycles since the last point go to what waits, by the instructions before each, and the rest to the next
  * event. The counter does not stop while tracing is off (SDM, "Cycle Counter"): such a window has no cycles.
  */
-static void spread_cycles(struct flow_out *out, uint32_t cycles)
+static void spread_cycles(struct flow_out *out, uint32_t cycles, bool pause)
 {
     uint32_t passed = out->cycles_known ? cycles - out->cycles : 0;
     out->cycles = cycles;
     out->cycles_known = true;
-    if (passed == 0 || has_pause(out))
+    if (passed == 0 || pause)
         return;
+    if (out->first == out->n) {
+        out->cycles_left += passed;
+        return;
+    }
     double rate = out->instructions ? (double)passed / (double)out->instructions : 0;
     uint64_t given = 0;
     for (size_t i = out->first; i < out->n; i++) {
@@ -179,16 +185,20 @@ static void count_point(struct flow_out *out, uint64_t ns)
 void out_point(struct flow_out *out, uint64_t ns, bool exact, uint32_t cycles)
 {
     double spare = 0;
+    bool pause = has_pause(out);
     count_point(out, ns);
-    spread_cycles(out, cycles);
+    spread_cycles(out, cycles, pause);
     if (out->timed && ns < out->point) {
         ns = out->point;
         exact = false;
     }
     if (out->timed) {
         double span = (double)(ns - out->point);
-        double rate = rate_of(out, span, &spare);
-        spread(out, span, rate, spare);
+        /* Most packets tell a time, and few of them an event: the rate is seen in long windows alone. */
+        if (out->first < out->n || out->instructions >= RATE_FROM) {
+            double rate = rate_of(out, span, pause, &spare);
+            spread(out, span, rate, spare);
+        }
     } else {
         out->timed = true;
         out->point = ns;
@@ -201,40 +211,44 @@ void out_point(struct flow_out *out, uint64_t ns, bool exact, uint32_t cycles)
     out->exact = exact;
 }
 
-static void append(struct flow_out *out, const struct dec_event *event)
+/* The event that stands behind the others now is one of them. */
+static void append(struct flow_out *out)
 {
-    out->at[out->n] = out->instructions;
-    out->events[out->n++] = *event;
+    out->at[out->n++] = out->instructions;
     out->exact = false;
     if (out->n == OUT_ROOM)
         out_flush(out);
 }
 
-/* What ran since the last event that can tell, for one that can: as its `arg`. */
+/* What ran since the last event that can tell, for one that can: its `arg`. */
 static uint64_t take_counts(struct flow_out *out, enum dec_kind kind)
 {
-    struct dec_event event = {.arg = out->since_event < UINT32_MAX ? out->since_event : UINT32_MAX};
+    uint64_t instructions = out->since_event < UINT32_MAX ? out->since_event : UINT32_MAX;
+    uint64_t cycles = 0;
     if (kind != DEC_ENABLE)
-        add_cycles(&event, out->cycles_left);
+        cycles = out->cycles_left < UINT32_MAX ? out->cycles_left : UINT32_MAX;
     out->since_event = 0;
     out->cycles_left = 0;
-    return event.arg;
+    return cycles << 32 | instructions;
 }
 
 void out_event(struct flow_out *out, enum dec_kind kind, uint16_t flags, uint64_t from, uint64_t to,
                uint64_t arg)
 {
-    struct dec_event event = {
-        .from = from, .to = to, .kind = (uint16_t)kind, .flags = flags, .cpu = out->cpu};
-    event.arg = arg;
-    if (dec_has_counts(kind))
-        event.arg = take_counts(out, kind);
-    event.flags |= out->exact ? DEC_TIME_EXACT : 0;
-    event.flags |= from >> 63 ? DEC_KERNEL_FROM : 0;
-    event.flags |= to >> 63 ? DEC_KERNEL_TO : 0;
+    struct dec_event *event = &out->events[out->n]; /* written once, where it stays */
+    flags |= out->exact ? DEC_TIME_EXACT : 0;
+    flags |= from >> 63 ? DEC_KERNEL_FROM : 0;
+    flags |= to >> 63 ? DEC_KERNEL_TO : 0;
+    event->time = 0;
+    event->from = from;
+    event->to = to;
+    event->arg = dec_has_counts(kind) ? take_counts(out, kind) : arg;
+    event->kind = (uint16_t)kind;
+    event->flags = flags;
+    event->cpu = out->cpu;
     out->idle &= kind == DEC_ENABLE;
     out->open = kind != DEC_DISABLE && (out->open || kind == DEC_ENABLE);
-    append(out, &event);
+    append(out);
 }
 
 bool out_take_back(struct flow_out *out)
@@ -264,7 +278,8 @@ bool out_gap(struct flow_out *out, enum dec_gap reason, const struct dec_image *
     if (out->gap || out->n == OUT_ROOM - 1)
         out_flush(out);
     out->counts->gaps += !again;
-    append(out, &event);
+    out->events[out->n] = event;
+    append(out);
     out->gap = out->n;
     snprintf(out->detail, sizeof(out->detail), "%s", detail);
     out->idle = true;

@@ -323,19 +323,16 @@ static int decide(struct walk *w, struct walk_branch *b)
 static void count_branch(struct dec_flow_counts *counts, const struct walk_branch *b)
 {
     bool indirect = !b->direct && !is_far(b->run);
-    uint64_t *const by_end[] = {
-        [CODE_COND_JUMP] = &counts->cond_jump, [CODE_JUMP] = &counts->jump,
-        [CODE_CALL] = &counts->call,           [CODE_RETURN] = &counts->ret,
-        [CODE_FAR_CALL] = &counts->far_call,   [CODE_FAR_RETURN] = &counts->far_return,
-        [CODE_FAR_JUMP] = &counts->far_jump};
-    ++*by_end[b->run->end];
+    static const size_t by_end[] = {[CODE_COND_JUMP] = offsetof(struct dec_flow_counts, cond_jump),
+                                    [CODE_JUMP] = offsetof(struct dec_flow_counts, jump),
+                                    [CODE_CALL] = offsetof(struct dec_flow_counts, call),
+                                    [CODE_RETURN] = offsetof(struct dec_flow_counts, ret),
+                                    [CODE_FAR_CALL] = offsetof(struct dec_flow_counts, far_call),
+                                    [CODE_FAR_RETURN] = offsetof(struct dec_flow_counts, far_return),
+                                    [CODE_FAR_JUMP] = offsetof(struct dec_flow_counts, far_jump)};
+    ++*(uint64_t *)((char *)counts + by_end[b->run->end]);
     counts->indirect += indirect;
     counts->taken += b->taken && b->to != b->next;
-}
-
-void walk_count(struct walk *w, const struct walk_branch *b)
-{
-    count_branch(w->counts, b);
 }
 
 void walk_send(struct walk *w, const struct walk_branch *b)

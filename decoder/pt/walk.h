@@ -130,9 +130,6 @@ struct walk_branch {
 };
 void walk_send(struct walk *w, const struct walk_branch *b);
 
-/* Counts it only. */
-void walk_count(struct walk *w, const struct walk_branch *b);
-
 /* walk_events.c: */
 
 /* Fetches the next event if one is pending and none is held. 0 or a walk_result. */
