@@ -86,22 +86,29 @@ static void leave_unread(void)
         exit(1);
 }
 
-/* More than the other end takes before it reads: what is over waits for its window. */
+/* More than the other end takes before it reads: what is over waits for its window. On a connection that is
+ * new each time: an old one's window is as large as all that is written. */
 static void leave_unsent(void)
 {
     static char data[65536];
     int room = 2 * (int)sizeof(data); /* little: it is to be gone soon when it is read at last */
+    int from = socket(AF_INET, SOCK_STREAM, 0), to;
     size_t there = 0;
     ssize_t n;
 
-    setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
-    while ((n = send(pair[0], data, sizeof(data), MSG_DONTWAIT)) > 0)
+    if (connect(from, (struct sockaddr *)&address, sizeof(address)) ||
+        (to = accept(listener, NULL, NULL)) < 0)
+        exit(1);
+    setsockopt(from, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+    while ((n = send(from, data, sizeof(data), MSG_DONTWAIT)) > 0)
         there += (size_t)n;
     usleep(STALL_MS * 1000);
-    while (there && (n = recv(pair[1], data, sizeof(data), 0)) > 0)
+    while (there && (n = recv(to, data, sizeof(data), 0)) > 0)
         there -= (size_t)n;
     if (there)
         exit(1);
+    close(from);
+    close(to);
 }
 
 /* A connection that is made, and accepted late. */
