@@ -6,7 +6,7 @@
 
 st_command_fn st_cmd_decode;
 
-/* The process that `decode` starts to do it (decoder/worker.h): not for people. */
+/* The process that `decode` starts to do it (decoder/cmd/worker.h): not for people. */
 st_command_fn st_cmd_decode_worker;
 
 #endif

@@ -1,6 +1,6 @@
 /* Reads a snapshot, or any perf.data: file form, directory form and pipe mode. Nothing is trusted: every size
  * is checked. Files are mapped: one that shrinks while it is read ends the process (SIGBUS), as with any map;
- * who starts that process says so (decoder/serve.c). A reader is used by one thread at a time. */
+ * who starts that process says so (decoder/cmd/serve.c). A reader is used by one thread at a time. */
 #ifndef ST_PERFDATA_READER_H
 #define ST_PERFDATA_READER_H
 

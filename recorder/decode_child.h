@@ -1,5 +1,5 @@
 /* The child that decodes a snapshot: this program again, as `decode`, which lets go of every privilege where
- * it parses (decoder/worker.h). */
+ * it parses (decoder/cmd/worker.h). */
 #ifndef ST_RECORDER_DECODE_CHILD_H
 #define ST_RECORDER_DECODE_CHILD_H
 

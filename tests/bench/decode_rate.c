@@ -1,11 +1,12 @@
-/* How long libipt's block decoder takes for a perf.data, with an image section cache, and how long our walk:
+/* How long libipt's block decoder takes for a perf.data, with an image section cache, how long our walk to
+ * counts, and how long to events with their times, as the stack builder takes them, by one thread:
  * "SECONDS INSTRUCTIONS ERRORS" of each on stdout. usage: decode_rate PERF.DATA [BUILD-ID-FOLDER]
  *
  * Time is that of the processor; of libipt's from the first PSB on: the side-band is read, the buffers of the
  * rings are joined and the images are laid out before. Ours joins them and opens the images within it. Whose
  * code a CR3 stands for is what the side-band says of most PSBs that name it. */
-#include "decoder/flow_pieces.h"
-#include "decoder/sideband.h"
+#include "decoder/pt/pieces.h"
+#include "decoder/sideband/sideband.h"
 
 #include <intel-pt.h>
 #include <inttypes.h>
@@ -196,9 +197,21 @@ static void print(double seconds, uint64_t instructions, uint64_t errors)
     printf("%.3f %" PRIu64 " %" PRIu64 "\n", seconds, instructions, errors);
 }
 
-/* Our walk of all rings, by one thread. */
-static void walk_rings(const struct bench *b)
+static int take(void *ctx, const struct dec_stream_info *info, const struct dec_event *events, size_t n,
+                const char *detail)
 {
+    uint64_t *sum = ctx;
+    (void)info;
+    (void)detail;
+    for (size_t i = 0; i < n; i++)
+        *sum += events[i].time ^ events[i].to;
+    return 0;
+}
+
+/* Our walk of all rings, by one thread. */
+static void walk_rings(const struct bench *b, bool events)
+{
+    uint64_t sum = 0;
     struct dec_flow_counts counts = {0};
     double begin = processor_time();
     for (size_t i = 0; i < b->sb->rings.n; i++) {
@@ -207,7 +220,10 @@ static void walk_rings(const struct bench *b)
                                            .ring = (uint32_t)i,
                                            .snapshot = b->sb->snapshot,
                                            .where = dec_sideband_where,
-                                           .where_ctx = b->sb};
+                                           .where_ctx = b->sb,
+                                           .emit = events ? take : NULL,
+                                           .emit_ctx = &sum,
+                                           .terse = events};
         if (dec_flow_run(&options, ring->pieces.at, ring->pieces.n, &counts, NULL))
             die("our walk", "it does not start");
     }
@@ -234,7 +250,8 @@ int main(int argc, char **argv)
     lay_out(&b);
     each_run(&b, false);
     print(b.seconds, b.instructions, b.errors);
-    walk_rings(&b);
+    walk_rings(&b, false);
+    walk_rings(&b, true);
     pt_image_free(b.image);
     pt_iscache_free(b.cache);
     st_vec_free(&b.votes);

@@ -4,8 +4,8 @@
  *
  * TSC packets and the times of records are moved on together, by as many crystal ticks as the other timing
  * packets do not show (a TMA packet has 16 bits of them). */
-#include "decoder/fast_packet.h"
-#include "decoder/flow_pieces.h"
+#include "decoder/pt/fast_packet.h"
+#include "decoder/pt/pieces.h"
 #include "perfdata/format.h"
 
 #include <fcntl.h>

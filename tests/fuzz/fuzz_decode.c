@@ -3,11 +3,11 @@
 #include "fuzz.h"
 
 #include "base/log.h"
-#include "decoder/worker.h"
+#include "decoder/cmd/worker.h"
 
 #include <stdio.h>
 
-/* The process that would give the decoder its files (decoder/serve.c) is not there. */
+/* The process that would give the decoder its files (decoder/cmd/serve.c) is not there. */
 int __wrap_dec_ask(enum dec_request_kind what);
 void __wrap_dec_tell(const char *line);
 

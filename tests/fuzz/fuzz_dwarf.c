@@ -3,8 +3,8 @@
 #include "fuzz.h"
 
 #include "base/log.h"
-#include "decoder/inlines.h"
-#include "decoder/lines.h"
+#include "decoder/dwarf/inlines.h"
+#include "decoder/dwarf/lines.h"
 
 enum { QUERIES = 12 };
 

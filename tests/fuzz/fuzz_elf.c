@@ -1,8 +1,8 @@
 /* libFuzzer: any bytes as a code file: its segments, symbols, PLT, unwind table, build id, links and mangled
  * names; and as what the process that reads DWARF says about inlined functions. */
-#include "decoder/elf.h"
-#include "decoder/inline_runs.h"
-#include "decoder/symbols.h"
+#include "decoder/dwarf/inline_runs.h"
+#include "decoder/image/elf.h"
+#include "decoder/image/symbols.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* libFuzzer: any bytes as Intel PT packets over any bytes as code. Besides memory errors and hangs it looks
- * for broken promises of decoder/flow.h: a fast walk that differs from libipt's, time that goes back,
- * branches that do not join, a gap that is not the last of its batch. */
-#include "decoder/flow.h"
+ * for broken promises of decoder/pt/flow.h: a fast walk that differs from libipt's, time that goes back,
+ * branches that do not join, a gap that is not the last of its batch, a stack that is told something else. */
+#include "base/vec.h"
+#include "decoder/pt/flow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,8 @@ struct check {
     bool on;
 
     uint64_t hash; /* of all events */
+
+    ST_VEC(struct dec_event) events;
 };
 
 static void require(bool promise)
@@ -55,6 +58,7 @@ static int look(void *ctx, const struct dec_stream_info *info, const struct dec_
             require(!c->on && (e->to != 0 || e->from == 0));
         else if (e->kind != DEC_GAP && e->kind != DEC_PTWRITE)
             require(c->on);
+        require(st_vec_push(&c->events, *e) == 0);
         c->on = e->kind == DEC_ENABLE || (c->on && e->kind != DEC_DISABLE && e->kind != DEC_GAP);
     }
     return 0;
@@ -83,6 +87,43 @@ static void configure(struct dec_flow_options *options, const uint8_t *head)
     options->overwritten = head[1] & 4;
 }
 
+static int keep(void *ctx, const struct dec_stream_info *info, const struct dec_event *events, size_t n,
+                const char *detail)
+{
+    struct check *c = ctx;
+    (void)info;
+    (void)detail;
+    for (size_t i = 0; i < n; i++)
+        require(st_vec_push(&c->events, events[i]) == 0);
+    return 0;
+}
+
+/* All that a stack is told happened, at those places, and only direct jumps are missing. (Times and counts
+ * are compared by the unit tests: here batches end elsewhere.) */
+static void compare_terse(struct dec_flow_options options, const struct dec_piece *pieces, size_t npieces,
+                          const struct dec_flow_counts *counts, const struct check *all)
+{
+    struct check terse = {.space = all->space};
+    struct dec_flow_counts again = {0};
+    size_t at = 0;
+    options.terse = true;
+    options.emit = keep;
+    options.emit_ctx = &terse;
+    require(dec_flow_run(&options, pieces, npieces, &again, NULL) == 0);
+    again.slow = 0;
+    require(memcmp(&again, counts, sizeof(again)) == 0);
+    for (size_t i = 0; i < all->events.n; i++) {
+        const struct dec_event *e = &all->events.at[i], *t = &terse.events.at[at];
+        if (at < terse.events.n && e->from == t->from && e->to == t->to && e->kind == t->kind &&
+            e->flags == t->flags)
+            at++;
+        else
+            require((e->kind == DEC_COND_JUMP || e->kind == DEC_JUMP) && !(e->flags & DEC_INDIRECT));
+    }
+    require(at == terse.events.n);
+    st_vec_free(&terse.events);
+}
+
 /* libipt's walk alone tells the same, and so do counts without events, by one thread and by several. */
 static void compare(struct dec_flow_options options, const struct dec_piece *pieces, size_t npieces,
                     const struct dec_flow_counts *counts)
@@ -94,6 +135,7 @@ static void compare(struct dec_flow_options options, const struct dec_piece *pie
     options.emit_ctx = &check;
     require(dec_flow_run(&options, pieces, npieces, &again, NULL) == 0);
     require(check.hash == by_fast->hash);
+    st_vec_free(&check.events);
     require(memcmp(&again, counts, sizeof(again)) == 0);
     struct dec_flow_counts untimed = *counts;
     untimed.time_points = untimed.first_time = untimed.last_time = 0;
@@ -136,7 +178,9 @@ static void run(struct dec_images *images, struct check *check, const uint8_t *d
         require(dec_flow_run(&options, pieces, npieces, &counts, NULL) == 0);
         counts.slow = 0; /* which walk did it differs */
         compare(options, pieces, npieces, &counts);
+        compare_terse(options, pieces, npieces, &counts, check);
     }
+    st_vec_free(&check->events);
     free(trace);
 }
 

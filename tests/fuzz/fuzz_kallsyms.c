@@ -2,7 +2,7 @@
  * the decoder's. */
 #include "fuzz.h"
 
-#include "decoder/decode_job.h"
+#include "decoder/cmd/decode_job.h"
 #include "perfdata/format.h"
 #include "recorder/kallsyms.h"
 

@@ -89,14 +89,14 @@ def check_source(page, source):
     version = re.search(r"TDB_\w*VERSION = (\d+)|define TDB_\w*VERSION\s+(\d+)", header)
     if f"the schema's version, now {version[1] or version[2]}:" not in page.text or f"**{version[1] or version[2]}**" not in page.sections["Changelog"]:
         found.append(f"version {version[1] or version[2]} of the schema is not told of")
-    reasons = set(re.findall(r'\[DEC_GAP_\w+\] = "([^"]+)"', read(f"{source}/decoder/gap.c")))
-    reasons |= set(re.findall(r'\.lost = true, \.name = "([^"]+)"', read(f"{source}/decoder/sideband_meta.c")))
-    samples = read(f"{source}/decoder/model_samples.c")  # has some of its own
+    reasons = set(re.findall(r'\[DEC_GAP_\w+\] = "([^"]+)"', read(f"{source}/decoder/event/event.c")))
+    reasons |= set(re.findall(r'\.lost = true, \.name = "([^"]+)"', read(f"{source}/decoder/sideband/meta.c")))
+    samples = read(f"{source}/decoder/model/chains.c")  # has some of its own
     differ("gaps", reasons | {r for r in page.first_column("gaps", "reason") if f'"{r}"' in samples}, page.first_column("gaps", "reason"))
-    pseudo = re.findall(r'"(\[\w+\])"', re.search(r"dec_pseudo_name.*?\{.*?\{(.*?)\}", read(f"{source}/decoder/stack.c"), re.S)[1])
+    pseudo = re.findall(r'"(\[\w+\])"', re.search(r"dec_pseudo_name.*?\{.*?\{(.*?)\}", read(f"{source}/decoder/callstack/stack.c"), re.S)[1])
     differ("pseudo calls", pseudo, page.first_column("Pseudo calls", "function"))
     keys = set()
-    for path in glob.glob(f"{source}/decoder/model*.c"):
+    for path in glob.glob(f"{source}/decoder/model/**/*.c", recursive=True):
         text = read(path)
         keys |= set(re.findall(r'(?:tdb_set_meta_\w+|put_text)\(w, "(\w+)"', text))
         keys |= {f"{name}.PID" for name in re.findall(r'sscanf\(meta->text, "(\w+)\.%d="', text)}

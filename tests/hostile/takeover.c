@@ -4,9 +4,9 @@
  * there is. */
 #include "base/confined.h"
 #include "base/infile.h"
+#include "decoder/cmd/decode_job.h"
+#include "decoder/cmd/worker.h"
 #include "decoder/commands.h"
-#include "decoder/decode_job.h"
-#include "decoder/worker.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
  * fails, the libraries' own included. Whatever happens, there is a database that is whole, or an error that
  * says something and nothing is left; no memory and no descriptor stays behind. Works in the current folder.
  */
-#include "decoder/decode_job.h"
-#include "decoder/worker.h"
+#include "decoder/cmd/decode_job.h"
+#include "decoder/cmd/worker.h"
 
 #include "base/log.h"
 
@@ -177,8 +177,8 @@ static bool complain(const char *what, unsigned long n, const char *problem, con
     return false;
 }
 
-/* ---- decode's other process (decoder/serve.c), in this one: it makes the files, and gives the database its
- * name ---- */
+/* ---- decode's other process (decoder/cmd/serve.c), in this one: it makes the files, and gives the database
+ * its name ---- */
 
 static int database = -1;
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/vec.h"
-#include "decoder/flow.h"
+#include "decoder/pt/flow.h"
 
 #include <intel-pt.h>
 #include <stdio.h>
@@ -263,7 +263,40 @@ static inline int script_reference_emit(void *ctx, const struct dec_stream_info 
     return 0;
 }
 
-/* libipt's walk alone tells the same, and so do counts without events, by one thread and by several. */
+/* Whether a stack may do without a branch. */
+static inline bool script_is_spare(const struct dec_event *e)
+{
+    return (e->kind == DEC_COND_JUMP || e->kind == DEC_JUMP) && !(e->flags & DEC_INDIRECT);
+}
+
+/* What is told to a stack is all that there is, but for such branches; their counts are those of the event
+ * behind them. */
+static inline void script_compare_terse(const struct script_reference *all, const struct dec_event *terse,
+                                        size_t n)
+{
+    uint64_t instructions = 0, cycles = 0;
+    size_t at = 0;
+    for (size_t i = 0; i < all->events.n; i++) {
+        struct dec_event e = all->events.at[i];
+        if (dec_has_counts(e.kind)) {
+            bool on = e.kind == DEC_ENABLE; /* what is left of cycles is for the next one */
+            instructions += DEC_INSTRUCTIONS(e.arg);
+            cycles += on ? 0 : DEC_CYCLES(e.arg);
+            e.arg = (on ? DEC_CYCLES(e.arg) : cycles) << 32 | instructions;
+        }
+        if (at < n && !memcmp(&e, &terse[at], sizeof(e))) {
+            at++;
+            instructions = dec_has_counts(e.kind) || e.kind == DEC_GAP ? 0 : instructions;
+            cycles = (dec_has_counts(e.kind) && e.kind != DEC_ENABLE) || e.kind == DEC_GAP ? 0 : cycles;
+        } else {
+            assert_true(script_is_spare(&e));
+        }
+    }
+    assert_int_equal(at, n);
+}
+
+/* libipt's walk alone tells the same, and so do counts without events, by one thread and by several; what a
+ * stack is told is the same but for what it does not need. */
 static inline void script_compare(struct script *s, const struct dec_piece *pieces, size_t n)
 {
     struct script_reference r = {0};
@@ -278,10 +311,20 @@ static inline void script_compare(struct script *s, const struct dec_piece *piec
     for (size_t i = 0; i < r.events.n; i++)
         assert_memory_equal(&r.events.at[i], &s->events.at[i], sizeof(*r.events.at));
     assert_int_equal(counts.slow, 0);
+    struct script_reference terse = {0};
+    memset(&counts, 0, sizeof(counts));
+    options.reference = false;
+    options.terse = true;
+    options.emit_ctx = &terse;
+    assert_int_equal(dec_flow_run(&options, pieces, n, &counts, NULL), 0);
+    assert_int_equal(counts.slow, s->slow);
+    counts.slow = 0;
+    assert_memory_equal(&counts, &s->counts, sizeof(counts));
+    script_compare_terse(&r, terse.events.at, terse.events.n);
+    st_vec_free(&terse.events);
     struct dec_flow_counts untimed = s->counts;
     untimed.time_points = untimed.first_time = untimed.last_time = 0;
     memset(&counts, 0, sizeof(counts));
-    options.reference = false;
     options.emit = NULL;
     assert_int_equal(dec_flow_run(&options, pieces, n, &counts, NULL), 0);
     assert_int_equal(counts.slow, s->slow);

@@ -2,7 +2,8 @@
 #ifndef ST_TESTS_MODEL_WORLD_H
 #define ST_TESTS_MODEL_WORLD_H
 
-#include "decoder/model.h"
+#include "decoder/model/db/db.h"
+#include "decoder/model/model.h"
 
 extern struct dec_sideband *world_sb;
 extern struct dec_model *world_model;

@@ -2,7 +2,7 @@
 #ifndef ST_UNIT_DECODER_SAMPLE_SCRIPT_H
 #define ST_UNIT_DECODER_SAMPLE_SCRIPT_H
 
-#include "decoder/samples.h"
+#include "decoder/model/samples/samples.h"
 #include "tracedb/tracedb.h"
 
 #include <stdbool.h>

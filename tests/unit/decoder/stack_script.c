@@ -46,7 +46,7 @@ static const struct function table[] = {
     {"runstack", 0x7b00, 0x80, DEC_ROLE_FIBER_STARTER, NULL},
     {"perform", 0x7b80, 0x40, DEC_ROLE_FIBER_PERFORMER, NULL},
     {"continue", 0x7bc0, 0x40, DEC_ROLE_FIBER_RESUMER, NULL},
-    {"refuse", 0x7c00, 0x40, DEC_ROLE_FIBER_REFUSER, NULL},
+    {"refuse", 0x7c00, 0x40, DEC_ROLE_FIBER_UNHANDLED, NULL},
     {"hole", 0x9000, 0x1000, DEC_ROLE_UNKNOWN, NULL},
     {"k_syscall", 0xffffffff81000000, 0x100, DEC_ROLE_PLAIN, NULL},
     {"k_read", 0xffffffff81001000, 0x100, DEC_ROLE_PLAIN, NULL},

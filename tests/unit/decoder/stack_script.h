@@ -7,7 +7,7 @@
 #ifndef ST_TEST_STACK_SCRIPT_H
 #define ST_TEST_STACK_SCRIPT_H
 
-#include "decoder/stack.h"
+#include "decoder/callstack/stack.h"
 
 #include <stdbool.h>
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "decoder/clock.h"
+#include "decoder/pt/clock.h"
 
 /* Figures of a real machine; the products do not fit into 64 bits unless they are split. */
 static void it_converts_as_perf_does(void **state)

@@ -1,5 +1,5 @@
 /* Listing several rings: in one order, within bounded memory. */
-#include "decoder/decode_list.h"
+#include "decoder/cmd/decode_list.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

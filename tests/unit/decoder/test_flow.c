@@ -1,7 +1,7 @@
 /* Control flow: each kind of branch and event, on a few bytes of code. */
 #include "flow_script.h"
 
-#include "decoder/event.h"
+#include "decoder/event/event.h"
 
 static void conditional_branches_follow_their_bits(void **state)
 {

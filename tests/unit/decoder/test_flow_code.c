@@ -1,7 +1,7 @@
 /* Code that is missing, changes or does not fit the trace, and what the caller answers. */
 #include "flow_script.h"
 
-#include "decoder/event.h"
+#include "decoder/event/event.h"
 
 static void missing_code_is_one_gap_and_decoding_goes_on_behind_it(void **state)
 {

@@ -1,7 +1,7 @@
 /* Traces that are damaged, cut or come in pieces. */
 #include "flow_script.h"
 
-#include "decoder/event.h"
+#include "decoder/event/event.h"
 
 static void a_broken_packet_costs_up_to_the_next_psb(void **state)
 {

@@ -2,7 +2,7 @@
  * decoder must tell exactly what the model did, from its packets and its code alone. */
 #include "flow_script.h"
 
-#include "decoder/event.h"
+#include "decoder/event/event.h"
 
 #include <stdbool.h>
 

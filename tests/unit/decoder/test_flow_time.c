@@ -1,7 +1,7 @@
 /* Time in a trace: which packets give points, what lies between, how far each is to be trusted. */
 #include "flow_script.h"
 
-#include "decoder/event.h"
+#include "decoder/event/event.h"
 
 static void times_between_points_are_spread_and_points_are_marked(void **state)
 {

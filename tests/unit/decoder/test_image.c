@@ -1,8 +1,8 @@
 /* Code files: where they are looked for, and what is said when they are not there. */
 #include "elf_maker.h"
 
-#include "decoder/event.h"
-#include "decoder/image.h"
+#include "decoder/event/event.h"
+#include "decoder/image/image.h"
 
 #define ID  "0123456789abcdefghij"
 #define ID2 "ABCDEFGHIJabcdefghij"

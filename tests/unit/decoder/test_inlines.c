@@ -1,6 +1,6 @@
 /* Functions that were inlined: trees out of what the child tells, runs of instructions through them, and
  * the calls that the stack builder makes of these. */
-#include "decoder/inline_runs.h"
+#include "decoder/dwarf/inline_runs.h"
 #include "stack_script.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Debug information of a size that link-time optimisation of a browser comes to: nothing of it is cut off. */
-#include "decoder/inlines.h"
+#include "decoder/dwarf/inlines.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

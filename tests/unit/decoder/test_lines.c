@@ -1,8 +1,8 @@
 /* Source lines of a small program that is compiled here; and the child that reads them fails in every way.
  * What it calls of the libraries stands here, to fail on demand. */
-#include "decoder/lines.h"
+#include "decoder/dwarf/lines.h"
 
-#include "decoder/symbols.h"
+#include "decoder/image/symbols.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* Recordings of big machines: the time to read them is linear in what is in them. */
 #include "recording.h"
 
-#include "decoder/sideband.h"
+#include "decoder/sideband/sideband.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

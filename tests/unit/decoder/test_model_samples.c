@@ -1,7 +1,8 @@
 /* The samples of a recording become calls and gaps of its threads. */
 #include "recording.h"
 
-#include "decoder/model.h"
+#include "decoder/model/db/db.h"
+#include "decoder/model/model.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

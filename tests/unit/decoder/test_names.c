@@ -1,6 +1,6 @@
 /* What a function's name says of it: its part in the rules of the stack, and the function that a piece
  * belongs to. */
-#include "decoder/model_symbols.h"
+#include "decoder/model/symbols.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ static void names_of_user_code_with_a_role(void **state)
         {"caml_perform", DEC_ROLE_FIBER_PERFORMER},
         {"caml_reperform", DEC_ROLE_FIBER_PERFORMER},
         {"caml_resume", DEC_ROLE_FIBER_RESUMER},
-        {"caml_c_call", DEC_ROLE_FIBER_REFUSER},
+        {"caml_c_call", DEC_ROLE_FIBER_UNHANDLED},
         {"caml_call_gc", DEC_ROLE_PLAIN},
         {"main", DEC_ROLE_PLAIN},
     };

@@ -1,9 +1,9 @@
 /* Raw input: its options, and decoding of files written here. */
 #include "flow_script.h"
 
-#include "decoder/dump.h"
-#include "decoder/raw.h"
-#include "decoder/stats.h"
+#include "decoder/cmd/dump.h"
+#include "decoder/cmd/raw.h"
+#include "decoder/cmd/stats.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

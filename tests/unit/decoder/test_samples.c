@@ -1,5 +1,5 @@
 /* Samples -> calls, on chains made by hand. */
-#include "decoder/samples.h"
+#include "decoder/model/samples/samples.h"
 #include "tracedb/tracedb.h"
 
 #include <setjmp.h>

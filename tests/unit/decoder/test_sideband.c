@@ -1,7 +1,7 @@
 /* The side-band: what perf's records say of threads, processes, switches and rings. */
 #include "recording.h"
 
-#include "decoder/sideband.h"
+#include "decoder/sideband/sideband.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

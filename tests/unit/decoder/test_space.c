@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "decoder/space.h"
+#include "decoder/image/space.h"
 
 #include <stdlib.h>
 #include <string.h>

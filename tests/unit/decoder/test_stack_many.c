@@ -1,5 +1,5 @@
 /* The stack builder: threads with very many stacks. Time is linear in what they do. */
-#include "decoder/stack.h"
+#include "decoder/callstack/stack.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  */
 #include "elf_maker.h"
 
-#include "decoder/symbols.h"
+#include "decoder/image/symbols.h"
 
 #define ID "0123456789abcdefghij"
 

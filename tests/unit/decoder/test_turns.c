@@ -1,5 +1,5 @@
 /* Whose branches those in the ring of a CPU are. */
-#include "decoder/sideband.h"
+#include "decoder/sideband/sideband.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

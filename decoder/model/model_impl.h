@@ -1,0 +1,224 @@
+/* Inside of the model (this folder and db/ only). */
+#ifndef ST_DECODER_MODEL_MODEL_IMPL_H
+#define ST_DECODER_MODEL_MODEL_IMPL_H
+
+#include "decoder/model/gap.h"
+#include "decoder/model/length.h"
+#include "decoder/model/model.h"
+#include "decoder/model/symbols.h"
+#include "tracedb/calls.h"
+
+/* A thread that was decoded. */
+struct model_thread {
+    struct dec_model *model;
+
+    struct dec_thread *thread;
+
+    struct dec_stack *stack;
+
+    struct tdb_calls calls;
+
+    uint64_t first, last; /* times of the first and the last branch or sample; first UINT64_MAX: none */
+
+    bool sampled; /* its calls are made of samples */
+
+    int64_t base; /* row id of the first call, less one; known when rows are written */
+};
+
+/* A run of one thread's branches in the ring of a CPU. */
+struct model_run {
+    struct model_thread *thread;
+
+    uint64_t time;
+
+    size_t ring, n;
+
+    struct st_spool_place place;
+
+    size_t order;
+};
+
+/* What the next event of a run is packed against. */
+struct model_packed {
+    uint64_t time, to;
+
+    int32_t cpu;
+};
+
+/* The branches of the ring of a CPU that wait. */
+struct model_ring {
+    struct st_spool events;
+
+    struct model_packed packed;
+
+    uint64_t first, last; /* times of branches */
+
+    uint64_t idle; /* counts of events that were not kept, as dec_event.arg, for the next one of the run */
+
+    size_t pause; /* the next one that it may have had */
+
+    bool overwritten; /* it began with the gap of what was overwritten */
+};
+
+struct model_mark {
+    const struct dec_thread *thread; /* NULL: none */
+
+    int32_t cpu;
+
+    uint64_t time;
+
+    const char *name;
+
+    char detail[128];
+};
+
+/* A frame of a stack whose line is to be found. */
+struct model_frame {
+    int64_t stack;
+
+    int depth;
+
+    struct dec_image *image;
+
+    uint64_t address; /* in the image's own addresses */
+};
+
+struct dec_model {
+    struct dec_sideband *sb;
+
+    struct dec_symbols *symbols;
+
+    struct dec_inlines *inlines; /* NULL: not wanted */
+
+    struct dec_lengths *lengths;
+
+    struct model_thread **threads; /* by the index of the side-band's thread; NULL: not decoded */
+
+    size_t nthreads;
+
+    struct model_ring *rings;
+
+    ST_VEC(struct model_run) runs;
+
+    ST_VEC(struct model_mark) marks;
+
+    ST_VEC(struct model_frame) frames; /* of the stacks of stalls, without the kernel's */
+
+    struct dec_gaps gaps;
+
+    struct st_spill *spill; /* the caller's; NULL: all stays in memory */
+
+    uint64_t origin; /* perf ns of time 0 in the database */
+
+    struct st_error error;
+};
+
+/* ---- model.c ---- */
+
+/* The thread that had a tid at a time, as it is decoded. NULL: no memory. */
+struct model_thread *model_thread_of(struct dec_model *m, int32_t pid, int32_t tid, int32_t cpu,
+                                     uint64_t time);
+
+/* The function at an address; `ctx` is the thread. NULL: no memory. */
+const struct dec_function *model_function_at(void *ctx, uint64_t time, uint64_t address);
+
+/* ---- events.c: 0, or a st_code with dec_model.error ---- */
+
+/* Whether there is one ring only: its branches come in the order of time, and become calls at once. */
+bool model_is_alone(const struct dec_model *m);
+
+/* Takes events of a thread from the ring of a CPU. */
+int model_keep_events(struct dec_model *m, size_t ring, struct model_thread *t,
+                      const struct dec_event *events, size_t n);
+
+/* A gap of the ring, which is one of the thread's too. */
+int model_keep_gap(struct dec_model *m, size_t ring, struct model_thread *t, uint64_t time, int32_t cpu);
+
+/* Makes calls of what was kept. */
+int model_build_runs(struct dec_model *m, struct st_error *err);
+
+/* ---- chains.c ---- */
+
+/* The period of samples, ns; 0: not to be told (there are none, or of an event that does not count time). */
+uint64_t model_sample_period(const struct dec_model *m);
+
+/* ---- sample_gaps.c ---- */
+
+/* Samples that the recorder did not take since a moment, so that they cost no more than they may. */
+struct model_left_out {
+    uint64_t since; /* UINT64_MAX: none */
+
+    unsigned switches, wakes; /* at least one in so many was sampled */
+
+    unsigned rate, of; /* samples a second, the fewest of a thread; and as they were meant */
+};
+
+struct model_left_out model_left_out(const struct dec_model *m);
+
+/* Whether samples are missing behind the notice. */
+bool model_samples_break(const struct dec_notice *notice);
+
+/* Whether a thread was sampled from its birth on: before its first sample is less than a period, or a wait.
+ */
+bool model_from_birth(const struct dec_sideband *sb, const struct dec_thread *thread);
+
+/* ---- points.c: the marks of tracepoints' samples, and what is missing of them. 0 or a negative
+ * st_code. ---- */
+int model_points(struct dec_model *m, struct st_error *err);
+
+/* What is missing of the threads that were sampled. 0 or -1. */
+int model_gaps_of_samples(struct dec_model *m);
+
+/* ---- gaps.c ---- */
+
+/* A gap in a ring's decoding. 0 or -1. */
+int model_gap_event(struct dec_model *m, uint32_t ring, struct dec_thread *thread, const struct dec_event *e,
+                    const char *detail);
+
+/* The ring's decoding goes on at `time`: ends its open gap. 0, or a st_code with dec_model.error. */
+int model_gap_closes(struct dec_model *m, uint32_t ring, uint64_t time);
+
+/* What the gaps of the rings of CPUs hide of the other threads that ran there. 0, or a st_code with
+ * dec_model.error. */
+int model_gaps_of_cpus(struct dec_model *m);
+
+/* What is missing before each thread's first branch, and what the side-band lost. 0 or -1. */
+int model_gaps_of_threads(struct dec_model *m);
+
+/* How many of a ring's next events are before the next pause that it had (n: there is none); the gap that
+ * stands there is *gap. */
+size_t model_find_pause(struct dec_model *m, const struct dec_stream_info *info,
+                        const struct dec_event *events, size_t n, struct dec_event *gap);
+
+/* Takes the first CPU from a list like "1,3" (NULL: an empty one). False: there is none. */
+bool model_next_cpu(const char **list, int32_t *cpu);
+
+/* ---- reason.c: text about a stall ---- */
+
+/* "offcpu"; "?" for a kind nobody knows. */
+const char *model_stall_kind(unsigned kind);
+
+/* "sleeping", "disk sleep" ...; buf needs 32 bytes. */
+const char *model_state(uint32_t state, char *buf, size_t size);
+
+/* The state that the thread was in meanwhile, where the kind measures it or the record has one of its last
+ * wait; NULL: not measured. buf as for model_state. */
+const char *model_measured_state(const struct st_stall_record *s, char *buf, size_t size);
+
+/* The system call that the whole stall was in, or that it is in now; -1: none, or not measured. Of a loop
+ * that came back (busy) the record has the longest of several. */
+int32_t model_in_syscall(const struct st_stall_record *s);
+
+/* "thread 12 \"name\""; "thread 12" where the name is not known, "". */
+const char *model_thread_text(uint32_t tid, const char *name, char *buf, size_t size);
+
+/* "thread 12 \"name\"", "softirq NET_RX" ...; "" where nobody woke it. `by_timer`: the waker's stack has a
+ * timer that was set for the thread's own wait. */
+const char *model_waker(const struct st_stall_record *s, bool by_timer, char *buf, size_t size);
+
+/* The one-line sentence. `timer` and `waker` "" where there is none; the stall lasted `duration` ns;
+ * `going_on`: and longer. */
+void model_reason(const struct st_stall_record *s, uint64_t duration, bool going_on, const char *waker,
+                  const char *timer, char *text, size_t size);
+
+#endif

@@ -1,0 +1,149 @@
+/* What is missing of the samples of a recording. */
+#include "decoder/model/model_impl.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+bool model_samples_break(const struct dec_notice *n)
+{
+    return n->of_samples && (n->lost || !strcmp(n->name, "throttled"));
+}
+
+/* Whether older samples of the thread were overwritten. */
+static bool overwritten(const struct dec_sideband *sb, const struct dec_thread *thread)
+{
+    for (size_t i = 0; i < sb->sample_rings.n; i++)
+        if (sb->sample_rings.at[i].overwritten &&
+            (sb->sample_rings.at[i].cpu >= 0 || sb->sample_rings.at[i].tid == thread->tid))
+            return true;
+    return false;
+}
+
+/* Whether the rings of CPUs, or one of its own, were there as it was born: a ring of its own comes a moment
+ * later, when the recorder has heard of the thread. */
+static bool had_ring(const struct dec_sideband *sb, const struct dec_thread *thread)
+{
+    for (size_t i = 0; i < sb->sample_rings.n; i++) {
+        const struct dec_sample_ring *ring = &sb->sample_rings.at[i];
+
+        if (ring->since <= thread->start && (ring->cpu >= 0 || ring->tid == thread->tid))
+            return true;
+    }
+    return false;
+}
+
+/* Whether it was sampled from its birth on: before its first sample is less than a period, or a wait. */
+bool model_from_birth(const struct dec_sideband *sb, const struct dec_thread *thread)
+{
+    return thread->start && thread->start <= thread->first_in && !overwritten(sb, thread) &&
+           had_ring(sb, thread);
+}
+
+struct model_left_out model_left_out(const struct dec_model *m)
+{
+    const char *text = dec_sideband_meta(m->sb, "left_out");
+    struct model_left_out l = {0};
+
+    if (!text || sscanf(text, "since=%" SCNu64 " switches=%u wakes=%u rate=%u of=%u", &l.since, &l.switches,
+                        &l.wakes, &l.rate, &l.of) != 5)
+        return (struct model_left_out){.since = UINT64_MAX};
+    return l;
+}
+
+static int before_samples(struct dec_model *m, const struct model_thread *t)
+{
+    bool over = overwritten(m->sb, t->thread);
+    struct dec_gap_row row = {
+        .thread = t->thread, .cpu = -1, .ring = DEC_NO_RING, .start = t->thread->start, .end = t->first};
+
+    if (row.end <= row.start || (!over && model_from_birth(m->sb, t->thread)))
+        return 0;
+    row.reason = dec_gap_name(over ? DEC_GAP_OVERWRITTEN : DEC_GAP_NOT_ATTACHED);
+    return dec_gap_add(&m->gaps, &row,
+                       over ? "older samples were overwritten in the ring"
+                            : "the thread ran before its recording began");
+}
+
+/* Samples were lost from the last one that is there until the kernel had room again. */
+static uint64_t last_before(const struct dec_model *m, const struct dec_notice *n, bool same_thread)
+{
+    uint64_t last = 0;
+
+    for (size_t i = 0; i < m->sb->samples.n; i++) {
+        const struct dec_sample_record *s = &m->sb->samples.at[i];
+
+        if (s->time <= n->time && s->time > last && (same_thread ? s->tid == n->tid : s->cpu == n->cpu))
+            last = s->time;
+    }
+    return last ? last : n->time;
+}
+
+static uint64_t unthrottled(const struct dec_model *m, size_t i)
+{
+    const struct dec_notice *from = &m->sb->notices.at[i];
+
+    for (; i < m->sb->notices.n; i++) {
+        const struct dec_notice *n = &m->sb->notices.at[i];
+
+        if (n->of_samples && n->tid == from->tid && !strcmp(n->name, "unthrottled"))
+            return n->time;
+    }
+    return m->sb->last;
+}
+
+/* What the recorder left out of its samples is missing everywhere from then on. */
+static int left_out(struct dec_model *m)
+{
+    const struct model_left_out l = model_left_out(m);
+    struct dec_gap_row row = {.cpu = -1,
+                              .ring = DEC_NO_RING,
+                              .start = l.since,
+                              .end = m->sb->last,
+                              .reason = dec_gap_name(DEC_GAP_LEFT_OUT)};
+    char switches[80] = "", wakes[80] = "", rate[80] = "", text[256];
+
+    if (l.since > m->sb->last)
+        return 0;
+    if (l.switches > 1)
+        snprintf(switches, sizeof(switches), ", down to one in %u context switches of a thread", l.switches);
+    if (l.wakes > 1)
+        snprintf(wakes, sizeof(wakes), ", down to one in %u wake-ups", l.wakes);
+    if (l.rate < l.of)
+        snprintf(rate, sizeof(rate), ", %u samples a second instead of %u where threads switch often", l.rate,
+                 l.of);
+    snprintf(text, sizeof(text), "sampled less often, so that it cost the target no more than it may: %s%s%s",
+             *switches ? switches + 2
+             : *wakes  ? wakes + 2
+             : *rate   ? rate + 2
+                       : "",
+             *switches ? wakes : "", *switches || *wakes ? rate : "");
+    return dec_gap_add(&m->gaps, &row, text);
+}
+
+int model_gaps_of_samples(struct dec_model *m)
+{
+    bool of_cpus = m->sb->sample_rings.n && m->sb->sample_rings.at[0].cpu >= 0;
+
+    if (left_out(m))
+        return -1;
+
+    for (size_t i = 0; i < m->nthreads; i++)
+        if (m->threads[i] && m->threads[i]->sampled && before_samples(m, m->threads[i]))
+            return -1;
+    for (size_t i = 0; i < m->sb->notices.n; i++) {
+        const struct dec_notice *n = &m->sb->notices.at[i];
+        struct dec_gap_row row = {.cpu = of_cpus ? n->cpu : -1, .ring = DEC_NO_RING, .reason = n->name};
+
+        if (!model_samples_break(n))
+            continue;
+        row.start = n->lost ? last_before(m, n, !of_cpus) : n->time;
+        row.end = n->lost ? n->time : unthrottled(m, i);
+        if (!of_cpus)
+            row.thread = n->tid > 0 ? dec_sideband_thread(m->sb, n->tid, n->cpu, n->time) : NULL;
+        if (dec_gap_add(&m->gaps, &row,
+                        n->lost ? n->detail : "the kernel held the samples back: too many in a tick"))
+            return -1;
+    }
+    return 0;
+}

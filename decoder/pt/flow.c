@@ -1,0 +1,193 @@
+/* One ring: configuration, runs, and the walk over each of them. */
+#include "decoder/pt/flow.h"
+
+#include "base/log.h"
+#include "decoder/pt/fast.h"
+#include "decoder/pt/pieces.h"
+#include "decoder/pt/walk.h"
+#include "perfdata/format.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+void dec_pt_config_from_cpuid(struct dec_pt_config *config, const char *cpuid)
+{
+    static const char vendor[] = "GenuineIntel,";
+    unsigned long value[3] = {0};
+    if (!cpuid || strncmp(cpuid, vendor, sizeof(vendor) - 1) != 0)
+        return;
+    const char *at = cpuid + sizeof(vendor) - 1;
+    for (int i = 0; i < 3; i++) {
+        char *end;
+        value[i] = strtoul(at, &end, 10);
+        if (end == at || (i < 2 && *end != ','))
+            return;
+        at = end + 1;
+        if (i == 2)
+            break;
+    }
+    config->family = (uint16_t)value[0];
+    config->model = (uint8_t)value[1];
+    config->stepping = (uint8_t)value[2];
+}
+
+/* The bits of attr.config that a mask of IA32_RTIT_CTL selects, moved down. */
+static uint64_t field(uint64_t config, uint64_t mask)
+{
+    return mask ? (config & mask) >> __builtin_ctzll(mask) : 0;
+}
+
+void dec_pt_config_from_perf(struct dec_pt_config *config, const uint64_t *priv, size_t npriv,
+                             const struct perf_event_attr *attr, const char *cpuid)
+{
+    uint64_t word[PD_PT_PRIV_MAX] = {0};
+    memcpy(word, priv, (npriv < PD_PT_PRIV_MAX ? npriv : PD_PT_PRIV_MAX) * sizeof(*priv));
+    memset(config, 0, sizeof(*config));
+    dec_pt_config_from_cpuid(config, cpuid);
+    config->clock.shift = (uint16_t)word[PD_PT_TIME_SHIFT];
+    config->clock.mult = word[PD_PT_TIME_MULT];
+    config->clock.zero = word[PD_PT_TIME_ZERO];
+    config->clock.known = word[PD_PT_TIME_MULT] != 0;
+    config->nom_freq = (uint8_t)word[PD_PT_MAX_NONTURBO_RATIO];
+    config->cpuid15_eax = (uint32_t)word[PD_PT_TSC_CTC_D];
+    config->cpuid15_ebx = (uint32_t)word[PD_PT_TSC_CTC_N];
+    uint64_t bits = attr ? attr->config : 0;
+    config->mtc_freq = (uint8_t)field(bits, word[PD_PT_MTC_FREQ_BITS]);
+    config->has_time = (bits & word[PD_PT_TSC_BIT]) != 0;
+}
+
+static void set_config(struct pt_config *to, const struct dec_pt_config *from, const struct pt_run *run)
+{
+    pt_config_init(to);
+    to->begin = (uint8_t *)(uintptr_t)run->bytes; /* only read */
+    to->end = to->begin + run->size;
+    to->mtc_freq = from->mtc_freq;
+    to->nom_freq = from->nom_freq;
+    to->cpuid_0x15_eax = from->cpuid15_eax;
+    to->cpuid_0x15_ebx = from->cpuid15_ebx;
+    if (!from->family)
+        return;
+    to->cpu.vendor = pcv_intel;
+    to->cpu.family = from->family;
+    to->cpu.model = from->model;
+    to->cpu.stepping = from->stepping;
+    /* A CPU that libipt does not know yet has no errata that it could work around. */
+    if (pt_cpu_errata(&to->errata, &to->cpu) < 0)
+        memset(&to->errata, 0, sizeof(to->errata));
+}
+
+/* Bytes were lost before this run: the gap goes to whom the trace before belonged. */
+static void gap_before(struct walk *w, enum dec_gap reason)
+{
+    static const char *const details[] = {
+        [DEC_GAP_OVERWRITTEN] = "older trace was overwritten in the ring",
+        [DEC_GAP_LOST] = "the kernel had no room for more trace in the ring",
+    };
+    out_gap(w->out, reason, NULL, details[reason]);
+}
+
+static int walk_bytes(struct walk *w, struct fast *fast, const struct pt_run *run)
+{
+    struct pt_config config;
+    set_config(&config, &w->options->config, run);
+    w->bdm64 = config.errata.bdm64;
+    w->bdm70 = config.errata.bdm70;
+    w->query = pt_qry_alloc_decoder(&config);
+    if (!w->query)
+        return st_nomem(w->err, "libipt's decoder");
+    w->status = 0;
+    w->serial = 0;
+    w->counted = 0;
+    int rc = times_init(&w->times, &w->options->config, &config, w->err);
+    if (rc == 0) {
+        w->until = UINT64_MAX;
+        rc = fast ? fast_run(fast, run) : walk_run(w, WALK_SYNC);
+        times_free(&w->times);
+    }
+    pt_qry_free_decoder(w->query);
+    w->query = NULL;
+    w->counts->bytes += run->size;
+    return rc;
+}
+
+static int walk_runs(struct walk *w, struct fast *fast, const pt_runs *runs)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < runs->n; i++) {
+        if (runs->at[i].before)
+            gap_before(w, runs->at[i].before);
+        else if (w->options->overwritten)
+            w->gap_first = DEC_GAP_OVERWRITTEN;
+        rc = w->out->rc ? w->out->rc : walk_bytes(w, fast, &runs->at[i]);
+    }
+    return rc;
+}
+
+/* The fast walk. NULL: there is no room for its tables, of which little is used (vm.overcommit_memory 2, a
+ * limit of the address space); libipt's walk needs none. */
+static struct fast *new_fast(struct walk *w, struct fast_graph *graph, size_t bytes)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    const struct dec_flow_options *options = w->options;
+    struct fast *fast = NULL;
+    struct st_error ignored = {0};
+    if (fast_graph_new(graph, bytes, &ignored) || fast_new(&fast, graph, w, &ignored)) {
+        if (!atomic_flag_test_and_set(&told))
+            st_log_warn(
+                "the kernel grants too little address space for the fast decoder; decoding goes on more "
+                "slowly, with the same result (see vm.overcommit_memory, ulimit -v)");
+        return NULL;
+    }
+    if (options->threads > 1 && !options->emit)
+        fast_pool_new(&fast->pool, fast, options->threads, &ignored); /* else it walks alone */
+    return fast;
+}
+
+static int walk_all(const struct dec_flow_options *options, const pt_runs *runs,
+                    struct dec_flow_counts *counts, struct st_error *err)
+{
+    struct flow_out out;
+    struct fast *fast = NULL;
+    struct fast_graph graph = {0};
+    struct walk *w = calloc(1, sizeof(*w));
+    if (!w)
+        return st_nomem(err, "the flow decoder");
+    int rc = out_init(&out, options, counts, err);
+    if (rc) {
+        free(w);
+        return rc;
+    }
+    w->options = options;
+    w->out = &out;
+    w->counts = counts;
+    w->err = err;
+    w->where = (struct dec_where){.pid = -1, .tid = -1, .cpu = -1};
+    rc = code_new(&w->code, err);
+    size_t bytes = 0;
+    for (size_t i = 0; i < runs->n; i++)
+        bytes += runs->at[i].size;
+    if (rc == 0 && !options->reference)
+        fast = new_fast(w, &graph, bytes);
+    if (rc == 0)
+        rc = walk_runs(w, fast, runs);
+    fast_free(fast);
+    if (graph.info)
+        fast_graph_free(&graph);
+    code_free(w->code);
+    out_free(&out);
+    free(w);
+    return rc;
+}
+
+int dec_flow_run(const struct dec_flow_options *options, const struct dec_piece *pieces, size_t npieces,
+                 struct dec_flow_counts *counts, struct st_error *err)
+{
+    struct dec_flow_counts unused = {0};
+    pt_runs runs = {0};
+    int rc = pt_runs_join(options, pieces, npieces, &runs, err);
+    if (rc == 0)
+        rc = walk_all(options, &runs, counts ? counts : &unused, err);
+    pt_runs_free(&runs);
+    return rc;
+}

@@ -1,0 +1,336 @@
+/* Events of the trace that are no branches of the code: tracing on and off, interrupts, overflows, modes. */
+#include "base/progress.h"
+#include "decoder/pt/walk.h"
+
+#include <string.h>
+
+/* When the event that was fetched happened. One that took no packet belongs to those of the one before it;
+ * where several packets make an event (FUP, PIP, MODE.Exec, then TIP), a CYC packet may stand among them: the
+ * last one's time counts. */
+static void time_event(struct walk *w)
+{
+    uint64_t offset;
+    if (w->event.status_update) {
+        times_at(&w->times, w->offset, &w->event_time);
+        return;
+    }
+    if (pt_qry_get_offset(w->query, &offset) < 0 || offset == w->offset)
+        return;
+    bool whole = w->event.type == ptev_enabled || w->event.type == ptev_async_disabled ||
+                 w->event.type == ptev_async_branch || w->event.type == ptev_async_paging ||
+                 w->event.type == ptev_exec_mode;
+    if (whole)
+        times_at_tip(&w->times, w->offset, &w->event_time);
+    else
+        times_at(&w->times, w->offset, &w->event_time);
+}
+
+int walk_fetch(struct walk *w)
+{
+    if (w->held || !(w->status & pts_event_pending))
+        return 0;
+    walk_before_query(w);
+    int status = pt_qry_event(w->query, &w->event, sizeof(w->event));
+    if (status < 0)
+        return walk_refused(w, status);
+    w->status = status;
+    w->held = true;
+    w->event_offset = w->offset;
+    time_event(w);
+    if (w->options->reference && w->offset > w->counted) {
+        st_progress_add(w->offset - w->counted);
+        w->counted = w->offset;
+    }
+    return 0;
+}
+
+/* The instruction that an event is tied to; false: none. */
+static bool place_of(const struct pt_event *event, uint64_t *ip)
+{
+    if (event->ip_suppressed && event->type != ptev_async_disabled && event->type != ptev_async_branch)
+        return false;
+    switch (event->type) {
+    case ptev_async_disabled:
+        *ip = event->variant.async_disabled.at;
+        return true;
+    case ptev_async_branch:
+        *ip = event->variant.async_branch.from;
+        return true;
+    case ptev_async_paging:
+        *ip = event->variant.async_paging.ip;
+        return true;
+    case ptev_async_vmcs:
+        *ip = event->variant.async_vmcs.ip;
+        return true;
+    case ptev_exec_mode:
+        *ip = event->variant.exec_mode.ip;
+        return true;
+    case ptev_tsx:
+        *ip = event->variant.tsx.ip;
+        return true;
+    case ptev_exstop:
+        *ip = event->variant.exstop.ip;
+        return true;
+    case ptev_mwait:
+        *ip = event->variant.mwait.ip;
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool walk_place(const struct walk *w, uint64_t *ip)
+{
+    return w->held && place_of(&w->event, ip);
+}
+
+/* Whether the held event takes effect now. Those that are tied to the instruction at ip itself wait for the
+ * walk over that instruction. */
+static bool is_due(const struct walk *w)
+{
+    const struct pt_event *event = &w->event;
+    uint64_t ip;
+    switch (event->type) {
+    case ptev_disabled:
+        return event->status_update;
+    case ptev_paging:
+    case ptev_ptwrite:
+        return !w->enabled;
+    case ptev_async_disabled:
+    case ptev_async_branch:
+        return w->enabled && place_of(event, &ip) && ip == w->ip;
+    case ptev_exstop:
+    case ptev_mwait:
+        return !w->enabled || !place_of(event, &ip) || ip == w->ip;
+    default:
+        return !place_of(event, &ip) || ip == w->ip;
+    }
+}
+
+static int on_enabled(struct walk *w)
+{
+    const struct pt_event *event = &w->event;
+    if (event->status_update)
+        return w->enabled ? 0 : walk_refused(w, -pte_bad_status_update);
+    if (event->ip_suppressed)
+        return walk_refused(w, -pte_noip);
+    if (w->enabled)
+        return walk_refused(w, -pte_bad_context);
+    uint64_t ip = event->variant.enabled.ip;
+    int rc = walk_ask(w);
+    walk_stretch(w, ip, w->leave && w->leave == ip ? DEC_RESUMED : 0);
+    return rc;
+}
+
+static int on_async_disabled(struct walk *w)
+{
+    w->begin = false;
+    out_event(w->out, DEC_DISABLE, DEC_ASYNC_DISABLE | (w->in_tx ? DEC_IN_TX : 0), w->ip, 0, 0);
+    w->leave = w->ip;
+    w->enabled = false;
+    return 0;
+}
+
+static int on_async_branch(struct walk *w)
+{
+    uint16_t flags = DEC_TAKEN | (w->in_tx ? DEC_IN_TX : 0) | (w->aborted ? DEC_TX_ABORT : 0);
+    uint64_t to = w->event.variant.async_branch.to;
+    if (w->event.ip_suppressed)
+        return walk_refused(w, -pte_noip);
+    w->begin = false;
+    w->loop_n = 0;
+    out_event(w->out, DEC_ASYNC, flags, w->ip, to, 0);
+    bool kernel = (w->ip | to) >> 63;
+    w->aborted = false;
+    w->ip = to;
+    return kernel ? walk_ask(w) : 0;
+}
+
+static int on_overflow(struct walk *w)
+{
+    w->counts->overflows++;
+    walk_gap(w, 0, DEC_GAP_OVERFLOW, NULL, "the CPU could not write its packets fast enough");
+    walk_forget(w);
+    if (w->event.ip_suppressed) {
+        w->enabled = false;
+        return 0;
+    }
+    int rc = walk_ask(w);
+    walk_stretch(w, w->event.variant.overflow.ip, 0);
+    return rc;
+}
+
+static int on_exec_mode(struct walk *w)
+{
+    static const enum code_mode modes[] = {
+        [ptem_unknown] = CODE_64, [ptem_16bit] = CODE_16, [ptem_32bit] = CODE_32, [ptem_64bit] = CODE_64};
+    const struct pt_event *event = &w->event;
+    unsigned mode = event->variant.exec_mode.mode;
+    if (mode > ptem_64bit)
+        return walk_refused(w, -pte_bad_packet);
+    if (event->status_update && w->enabled && w->mode_known && w->mode != modes[mode])
+        return walk_refused(w, -pte_bad_status_update);
+    w->mode = modes[mode];
+    w->mode_known = true;
+    return 0;
+}
+
+static int on_tsx(struct walk *w)
+{
+    w->in_tx = w->event.variant.tsx.speculative;
+    w->aborted = w->event.variant.tsx.aborted;
+    return 0;
+}
+
+static void on_ptwrite(struct walk *w)
+{
+    uint64_t ip = w->event.ip_suppressed ? w->ip : w->event.variant.ptwrite.ip;
+    w->begin = false;
+    out_event(w->out, DEC_PTWRITE, 0, ip, 0, w->event.variant.ptwrite.payload);
+}
+
+/* Whether something happens with the held event at its time: not with one that has no place, nor with the
+ * state that a PSB+ tells while tracing is off. */
+static bool happens(const struct walk *w)
+{
+    switch (w->event.type) {
+    case ptev_cbr:
+    case ptev_vmcs:
+    case ptev_async_vmcs:
+        return false;
+    default:
+        return w->enabled || !w->event.status_update;
+    }
+}
+
+/* Takes the held event. */
+static int on_event(struct walk *w)
+{
+    w->held = false;
+    if (happens(w))
+        walk_time(w, &w->event_time);
+    switch (w->event.type) {
+    case ptev_enabled:
+        return on_enabled(w);
+    case ptev_disabled: /* only as a status update */
+        return w->enabled ? walk_refused(w, -pte_bad_status_update) : 0;
+    case ptev_async_disabled:
+        return on_async_disabled(w);
+    case ptev_async_branch:
+        return on_async_branch(w);
+    case ptev_overflow:
+        return on_overflow(w);
+    case ptev_exec_mode:
+        return on_exec_mode(w);
+    case ptev_tsx:
+        return on_tsx(w);
+    case ptev_ptwrite:
+        on_ptwrite(w);
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+int walk_take_bound(struct walk *w, enum pt_event_type type)
+{
+    int rc = walk_fetch(w);
+    if (rc || !w->held || w->event.type != type)
+        return rc;
+    rc = on_event(w);
+    return rc ? rc : walk_fetch(w);
+}
+
+int walk_events(struct walk *w)
+{
+    for (;;) {
+        int rc = walk_fetch(w);
+        if (rc || !w->held || !is_due(w))
+            return rc;
+        if (w->event.status_update && w->event.type != ptev_cbr && w->event_offset >= w->until)
+            return WALK_PSB;
+        rc = on_event(w);
+        if (rc)
+            return rc;
+    }
+}
+
+enum {
+    SEARCH = 100 /* the place is still unknown */
+};
+
+/* An event while the place is unknown. SEARCH; 0: it is known again; else a walk_result. */
+static int lost_event(struct walk *w)
+{
+    bool before = w->enabled;
+    switch (w->event.type) {
+    case ptev_disabled:
+    case ptev_async_disabled:
+        w->held = false;
+        w->enabled = w->event.status_update && before;
+        w->leave = 0;
+        return SEARCH;
+    case ptev_async_branch:
+        w->held = false;
+        if (w->event.ip_suppressed)
+            return SEARCH;
+        walk_stretch(w, w->event.variant.async_branch.to, 0);
+        return 0;
+    default:
+        break;
+    }
+    int rc = on_event(w);
+    return rc ? rc : w->begin ? 0 : SEARCH;
+}
+
+/* The next address in a TIP, past conditional branches: their bits would be taken for what follows the TIP.
+ * As lost_event. */
+static int lost_query(struct walk *w)
+{
+    uint64_t ip;
+    int taken;
+    int status = pt_qry_cond_branch(w->query, &taken);
+    w->tnt_left = 0;
+    if (status >= 0) {
+        w->status = status;
+        return SEARCH;
+    }
+    if (status != -pte_bad_query)
+        return walk_refused(w, status);
+    walk_before_query(w);
+    status = pt_qry_indirect_branch(w->query, &ip);
+    if (status < 0)
+        return walk_refused(w, status);
+    w->status = status;
+    if (status & pts_ip_suppressed)
+        return SEARCH;
+    if (walk_after_query(w, &w->event_time))
+        walk_time(w, &w->event_time);
+    walk_stretch(w, ip, 0);
+    return 0;
+}
+
+static int skip_one(struct walk *w)
+{
+    int rc = walk_fetch(w);
+    if (rc)
+        return rc;
+    if (w->held)
+        return lost_event(w);
+    if (w->enabled)
+        return lost_query(w);
+    return w->status & pts_eos ? WALK_END : walk_refused(w, -pte_no_enable);
+}
+
+int walk_skip(struct walk *w)
+{
+    int rc;
+    walk_forget(w);
+    w->begin = false;
+    do
+        rc = skip_one(w);
+    while (rc == SEARCH);
+    if (rc == WALK_LOST) /* libipt stands where it cannot go on: it would say the same again */
+        return WALK_SYNC;
+    return rc ? rc : walk_ask(w);
+}
