@@ -1,8 +1,9 @@
 /* The record of one stall, as a trigger's BPF program writes it: the raw payload of a bpf-output sample in
  * the snapshot. Shared with BPF programs: fixed-width types only, no pointers, the same layout everywhere
  * (little-endian, as the file). All *_ktime are CLOCK_MONOTONIC ns (bpf_ktime_get_ns); the sample's own time
- * is the perf clock at the moment of output, `now_ktime` the same moment in CLOCK_MONOTONIC, so sample.time -
- * now_ktime leads from one to the other. */
+ * is the perf clock (that of the event: perf's own, or CLOCK_MONOTONIC where attr.clockid says so) at the
+ * moment of output, `now_ktime` the same moment in CLOCK_MONOTONIC, so sample.time - now_ktime leads from one
+ * to the other. */
 #ifndef ST_BASE_STALL_RECORD_H
 #define ST_BASE_STALL_RECORD_H
 

@@ -143,15 +143,6 @@ static struct rec_store_bounds store_bounds(const struct arm *arm)
     return (struct rec_store_bounds){.events = bytes, .samples = bytes};
 }
 
-/* That of all events. */
-static int open_clock(struct arm *arm, struct st_error *err)
-{
-    if (!arm->select)
-        return rec_clock_open(&arm->clock, err);
-    rec_clock_monotonic(&arm->clock);
-    return 0;
-}
-
 static int open_sideband(struct arm *arm, struct st_error *err)
 {
     const struct rec_source_config source = source_config(arm);
@@ -168,7 +159,7 @@ static int open_sideband(struct arm *arm, struct st_error *err)
     int rc = rec_store_open(&bounds, &arm->store, err);
 
     if (!rc)
-        rc = open_clock(arm, err);
+        rc = rec_clock_open_as(&arm->clock, arm->select, err);
     if (!rc)
         rc = rec_sideband_open(&config, &arm->clock, arm->store, &arm->sideband, err);
     return rc ? rc : rec_sideband_watch(arm->sideband, arm->loop, err);

@@ -26,9 +26,12 @@ int rec_clock_open(struct rec_clock *clock, struct st_error *err)
     return rc;
 }
 
-void rec_clock_monotonic(struct rec_clock *clock)
+int rec_clock_open_as(struct rec_clock *clock, bool monotonic, struct st_error *err)
 {
+    if (!monotonic)
+        return rec_clock_open(clock, err);
     *clock = (struct rec_clock){.monotonic = true, .fd = -1};
+    return 0;
 }
 
 static int take_time(void *ctx, const struct perf_event_header *record, struct st_error *err)

@@ -1,6 +1,6 @@
-/* What time it is in the clock of the records. Perf's own clock the kernel tells only in records, so we make
- * it write one about ourselves; events can also have CLOCK_MONOTONIC, the clock of BPF programs
- * (rec_perf_use_monotonic). */
+/* What time it is in the clock of the records, here and elsewhere called the perf clock. Perf's own clock the
+ * kernel tells only in records, so we make it write one about ourselves; events can also have
+ * CLOCK_MONOTONIC, the clock of BPF programs (rec_perf_use_monotonic). */
 #ifndef ST_RECORDER_PERF_CLOCK_H
 #define ST_RECORDER_PERF_CLOCK_H
 
@@ -31,8 +31,9 @@ struct rec_moment {
  * privilege where perf events are allowed for one's own processes. */
 int rec_clock_open(struct rec_clock *clock, struct st_error *err);
 
-/* The clock is CLOCK_MONOTONIC, as the kernel has it. Cannot fail, and any thread may ask. */
-void rec_clock_monotonic(struct rec_clock *clock);
+/* As rec_clock_open, where events have perf's own clock; `monotonic`: theirs is CLOCK_MONOTONIC, as the
+ * kernel has it. That cannot fail, and any thread may ask. */
+int rec_clock_open_as(struct rec_clock *clock, bool monotonic, struct st_error *err);
 
 /* Now; two system calls, none for CLOCK_MONOTONIC. To be called by the thread that opened it. ST_EFAIL if the
  * kernel wrote no record.

@@ -1,5 +1,5 @@
 -- The trace database, version 4. Every table and column is documented in docs/schema.md.
--- Times are integer nanoseconds of the perf clock since meta.origin_perf_ns.
+-- Times are integer nanoseconds of the clock that meta.clock names, since meta.origin_perf_ns.
 
 CREATE TABLE meta (
     key TEXT PRIMARY KEY,

@@ -102,15 +102,6 @@ static int choose_rate(struct rec_source *s, const struct rec_source_config *con
     return 0;
 }
 
-/* That of the events. */
-static int open_clock(struct rec_source *s, struct st_error *err)
-{
-    if (!s->select)
-        return rec_clock_open(&s->clock, err);
-    rec_clock_monotonic(&s->clock);
-    return 0;
-}
-
 static int smp_open(const struct rec_source_config *config, struct rec_source **source, struct st_error *err)
 {
     struct rec_source *s = calloc(1, sizeof(*s));
@@ -123,7 +114,7 @@ static int smp_open(const struct rec_source_config *config, struct rec_source **
     s->select = config->select;
     s->callgraph = config->callgraph;
     s->asked = s->ring_bytes = ring_size(s, config->ring_bytes);
-    rc = open_clock(s, err);
+    rc = rec_clock_open_as(&s->clock, s->select, err);
     if (!rc)
         rc = smp_event_attr(s, config, err);
     if (!rc)

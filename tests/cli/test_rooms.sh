@@ -29,5 +29,10 @@ python3 "$rooms" table >found || fail "the search ended early"
 diff expected found >&2 || fail "an example is judged otherwise than it should be"
 
 cd "$SOURCE" || exit 1
+sed -n '/^### One branch/,/^## /p' docs/how-it-works.md | grep -oE '`[a-z_/]+\.c`, `[a-z_]+\(\)`' | tr -d '`,()' >"$work/steps"
+[ "$(wc -l <"$work/steps")" -ge 11 ] || fail "the way of a branch has fewer steps than it should" "$work/steps"
+while read -r file function; do
+    grep -qE "^[a-z].*\b$function\(" "$file" || fail "docs/how-it-works.md: $file has no $function()"
+done <"$work/steps"
 python3 "$rooms" tests/cli/rooms.table >"$work/found" || fail "the search ended early"
 [ ! -s "$work/found" ] || fail "rooms use each other otherwise than tests/cli/rooms.table has it" "$work/found"
