@@ -6,7 +6,11 @@ export PERF_CONFIG=$perf_cache/config
 
 if command -v perf >/dev/null && [ ! -d "$perf_cache" ]; then
     made=$(mktemp -d "$BUILD/tests/perf-cache.XXXXXX")
-    perf --buildid-dir "$made" record -q -o "$made.data" -e cpu-clock:u true >/dev/null 2>&1
+    # On a busy machine `perf record` of some versions aborts now and then.
+    for _ in 1 2 3 4 5 6 7 8; do
+        perf --buildid-dir "$made" record -q -o "$made.data" -e cpu-clock:u true >/dev/null 2>&1
+        [ ! -d "$made/[vdso]" ] || break
+    done
     printf '[buildid]\n\tdir = "%s"\n' "$perf_cache" >"$made/config"
     # Who comes second leaves it to who came first.
     [ ! -d "$made/[vdso]" ] || mv -T "$made" "$perf_cache" 2>/dev/null
