@@ -26,9 +26,10 @@ static void print_shared(FILE *out, const char *before, const char *text)
         fprintf(out, "%s%s", before, text);
 }
 
-static void print_ready(sqlite3_stmt *s, FILE *out)
+static void print_ready(sqlite3_stmt *s, FILE *out, int64_t whole)
 {
     char who[128], time[32];
+    int64_t had = sqlite3_column_int64(s, 5);
 
     fprintf(out, "ready to run; ");
     column(s, 4, who, sizeof(who));
@@ -37,8 +38,8 @@ static void print_ready(sqlite3_stmt *s, FILE *out)
     else if (sqlite3_column_type(s, 5) == SQLITE_NULL)
         fprintf(out, "%s got the CPU", who);
     else
-        fprintf(out, "%s had the CPU for %s", who,
-                st_format_duration(sqlite3_column_int64(s, 5), time, sizeof(time)));
+        fprintf(out, "%s had the CPU for %s%s", who, st_format_duration(had, time, sizeof(time)),
+                had * 2 < whole ? ", who had it otherwise is not known" : "");
 }
 
 static void print_waiting(sqlite3_stmt *s, FILE *out)
@@ -105,7 +106,7 @@ static int print_group(sqlite3 *db, sqlite3_stmt *s, FILE *out, struct st_error 
     if (!strcmp(what, "running"))
         rc = print_running(db, out, ns, err);
     else if (!strcmp(what, "ready"))
-        print_ready(s, out);
+        print_ready(s, out, ns);
     else if (!strcmp(what, "waiting"))
         print_waiting(s, out);
     else

@@ -160,7 +160,8 @@ static int read_head(sqlite3 *db, int64_t id, FILE *out, struct stall *s, struct
         "CASE WHEN l.kind IN ('offcpu', 'runq') OR w.id IS NOT NULL THEN coalesce(l.waker, '') || CASE WHEN "
         "l.waker LIKE 'its %time-out' AND w.asked_ns > 0 THEN ' of ' || duration(w.asked_ns) ELSE '' END || "
         "CASE WHEN l.timer IS NULL THEN '' ELSE ', after timer ' || l.timer END END, l.kernel_stack_id, "
-        "l.user_stack_id, l.waker_stack_id, l.waker_thread_id, l.wake_ns, l.kind, "
+        "CASE WHEN NOT EXISTS (SELECT 1 FROM stall_attr WHERE stall_id = l.id AND key = 'user_stack_late') "
+        "THEN l.user_stack_id END, l.waker_stack_id, l.waker_thread_id, l.wake_ns, l.kind, "
         "(SELECT value FROM stall_attr WHERE stall_id = l.id AND key = 'waker_user_stack_id'), l.kind IN "
         "('offcpu', 'runq') OR w.id IS NOT NULL, EXISTS (SELECT 1 FROM stall_attr WHERE stall_id = l.id AND "
         "key = "
@@ -206,18 +207,27 @@ static const char frames_sql[] =
     "i.function "
     "IS NOT NULL) ORDER BY depth, level LIMIT 24";
 
+#define OPEN_CALLS(if_so)                                                                                    \
+    "WITH RECURSIVE up(id) AS (SELECT * FROM (SELECT id FROM call WHERE id >= " TDB_FIRST_ID(                \
+        "?1",                                                                                                \
+        "?2") " AND id < " TDB_END_ID("?1",                                                                  \
+                                      "?2 + 1") " AND thread_id = ?1 AND start_ns <= ?2 " if_so              \
+                                                "ORDER BY start_ns DESC, id DESC LIMIT 1) UNION SELECT "     \
+                                                "c.parent_id FROM up JOIN call c ON c.id = up.id "           \
+                                                "WHERE c.parent_id IS NOT NULL) SELECT s.name FROM up JOIN " \
+                                                "call c ON c.id = up.id JOIN symbol s ON "                   \
+                                                "s.id = c.symbol_id JOIN module m ON m.id = s.module_id "    \
+                                                "WHERE NOT m.kernel AND "                                    \
+                                                "c.start_ns + c.duration_ns >= ?2 ORDER BY c.depth DESC "    \
+                                                "LIMIT 24"
+
 /* The calls that were open at a time, innermost first; the kernel's own are left to the kernel stack. */
-static const char open_calls_sql[] =
-    "WITH RECURSIVE up(id) AS (SELECT * FROM (SELECT id FROM call WHERE id >= " TDB_FIRST_ID(
-        "?1", "?2") " AND id < " TDB_END_ID("?1", "?2 + 1") " AND thread_id = ?1 AND start_ns <= ?2 ORDER BY "
-                                                            "start_ns DESC, id DESC LIMIT 1) "
-                                                            "UNION SELECT c.parent_id FROM up JOIN call c ON "
-                                                            "c.id = up.id WHERE c.parent_id IS NOT NULL) "
-                                                            "SELECT s.name FROM up JOIN call c ON c.id = "
-                                                            "up.id JOIN symbol s ON s.id = c.symbol_id "
-                                                            "JOIN module m ON m.id = s.module_id WHERE NOT "
-                                                            "m.kernel AND c.start_ns + c.duration_ns >= ?2 "
-                                                            "ORDER BY c.depth DESC LIMIT 24";
+static const char open_calls_sql[] = OPEN_CALLS("");
+
+/* Those of a thread that had no CPU, unless it was sampled and nobody saw in what it left its CPU. */
+static const char wait_calls_sql[] =
+    OPEN_CALLS("AND NOT (flags & 32 AND EXISTS (SELECT 1 FROM offcpu o WHERE o.thread_id = ?1 AND "
+               "o.start_ns <= ?2 AND o.end_ns > ?2 AND o.call_id IS NULL)) ");
 
 /* The kernel's frames of a waker, up to the entry of the interrupt that it ran in: what lies behind it is
  * what the interrupt came upon, which woke nobody. */
@@ -329,23 +339,32 @@ static int print_runtime_path(sqlite3 *db, const char *before, const char *sql, 
     return rc < 0 ? rc : 0;
 }
 
-/* Where the waker was as it woke the thread: its user stack of that moment. The trace's open calls of that
- * time have more frames where they are of the same moment; a sample from before it may be elsewhere. */
-static int print_waker_path(sqlite3 *db, const struct stall *s, FILE *out, struct st_error *err)
+/* Where a thread was at a time, of which its user stack was taken. The trace's open calls of that time have
+ * more frames where they are of the same moment; a sample from before it may be elsewhere. */
+static int print_measured_path(sqlite3 *db, const char *title, int64_t stack, int64_t thread, int64_t time,
+                               FILE *out, struct st_error *err)
 {
     char *measured = NULL, *open = NULL;
-    int rc = path_text(db, bare_frames_sql, s->waker_user_stack, 0, &measured, err);
+    int rc = path_text(db, bare_frames_sql, stack, 0, &measured, err);
     bool known = rc > 0;
 
     if (known)
-        rc = path_text(db, open_calls_sql, s->waker_thread, s->wake, &open, err);
+        rc = path_text(db, open_calls_sql, thread, time, &open, err);
     if (known && rc >= 0 && is_same_path(measured, open))
-        fprintf(out, "  waker in  %s\n", open);
+        fprintf(out, "  %-9s %s\n", title, open);
     else if (known && rc >= 0)
-        rc = print_path(db, "waker in", frames_sql, s->waker_user_stack, 0, out, err);
+        rc = print_path(db, title, frames_sql, stack, 0, out, err);
     free(measured);
     free(open);
     return rc;
+}
+
+/* Where a thread that waited did: its own stack of the wait, if there is one. */
+static int print_wait_path(sqlite3 *db, const struct stall *s, FILE *out, struct st_error *err)
+{
+    if (s->user_stack)
+        return print_measured_path(db, "in", s->user_stack, s->thread_id, s->middle, out, err);
+    return print_path(db, "in", wait_calls_sql, s->thread_id, s->middle, out, err);
 }
 
 static int print_paths(sqlite3 *db, int64_t id, const struct stall *s, FILE *out, struct st_error *err)
@@ -353,13 +372,14 @@ static int print_paths(sqlite3 *db, int64_t id, const struct stall *s, FILE *out
     int rc = print_runtime_path(db, "", runtime_frames_sql, id, out, err);
 
     if (!rc)
-        rc = print_path(db, s->wait ? "in" : "halfway", open_calls_sql, s->thread_id, s->middle, out, err);
+        rc = s->wait ? print_wait_path(db, s, out, err)
+                     : print_path(db, "halfway", open_calls_sql, s->thread_id, s->middle, out, err);
     if (rc == 0)
         rc = print_path(db, "in", frames_sql, s->user_stack, 0, out, err);
     if (rc >= 0)
         rc = print_path(db, "kernel", frames_sql, s->kernel_stack, 0, out, err);
     if (rc >= 0 && s->waker_thread && s->waker_user_stack)
-        rc = print_waker_path(db, s, out, err);
+        rc = print_measured_path(db, "waker in", s->waker_user_stack, s->waker_thread, s->wake, out, err);
     if (rc >= 0)
         rc = print_runtime_path(db, "by ", waker_runtime_sql, id, out, err);
     if (rc >= 0)

@@ -1,4 +1,5 @@
 /* The samples of a recording -> calls and gaps of its threads. */
+#include "base/bisect.h"
 #include "decoder/dwarf/unwind.h"
 #include "decoder/model/model_impl.h"
 #include "decoder/model/samples/samples.h"
@@ -7,9 +8,10 @@
 #include <string.h>
 
 enum {
-    CALL_BYTES = 5,   /* of a direct call: e8 and a displacement (SDM, vol. 2A, CALL) */
-    MOST_PERIODS = 3, /* between two samples of a thread that has a CPU */
-    MOST_BROKEN = 2   /* user frames of a chain that broke off */
+    CALL_BYTES = 5,  /* of a direct call: e8 and a displacement (SDM, vol. 2A, CALL) */
+    MOST_BROKEN = 2, /* user frames of a chain that broke off */
+    WAY_OUT =
+        20000 /* ns between what a trigger and the kernel's record take for the begin of a wait, at most */
 };
 
 /* What is at hand while the samples of one thread are looked at. */
@@ -18,11 +20,11 @@ struct work {
 
     struct model_thread *t;
 
-    const struct dec_sample_record *records;
-
-    size_t n;
-
     const dec_measured_calls *measured;
+
+    const model_waits *waits;
+
+    size_t wait; /* the next one of the thread */
 
     struct model_left_out left;
 
@@ -267,20 +269,92 @@ static uint32_t outer_frames(const struct work *w, const struct dec_sample_frame
     return users - 1;
 }
 
+/* The frames behind chain->first, which were appended, are the chain's. 0 or -1. */
+static int add_chain(struct work *w, struct dec_chain *chain)
+{
+    chain->n = (uint32_t)(w->frames.n - chain->first);
+    reverse(w->frames.at + chain->first, chain->n);
+    chain->outer = outer_frames(w, w->frames.at + chain->first, chain->n);
+    return st_vec_push(&w->chains, *chain);
+}
+
 static int take_chain(struct work *w, const struct dec_sample_record *r)
 {
-    struct dec_chain chain = {.time = r->time, .first = (uint32_t)w->frames.n, .off = r->at_switch};
+    struct dec_chain chain = {
+        .time = r->time, .first = (uint32_t)w->frames.n, .cpu = r->cpu, .off = r->at_switch};
     struct pd_sample sample;
     int rc = pd_record_sample(&r->record, &sample, w->err);
 
     if (rc)
         return rc;
-    if (take_frames(w, r->time, &sample) || take_unwound(w, r, &sample))
+    if (take_frames(w, r->time, &sample) || take_unwound(w, r, &sample) || add_chain(w, &chain))
         return st_nomem(w->err, "the call chains");
-    chain.n = (uint32_t)(w->frames.n - chain.first);
-    reverse(w->frames.at + chain.first, chain.n);
-    chain.outer = outer_frames(w, w->frames.at + chain.first, chain.n);
-    return st_vec_push(&w->chains, chain) ? st_nomem(w->err, "the call chains") : 0;
+    return 0;
+}
+
+struct moment {
+    const struct dec_thread *thread;
+
+    uint64_t time;
+};
+
+static bool ends_behind(const void *ctx, size_t i)
+{
+    const struct moment *m = ctx;
+
+    return m->thread->offcpu.at[i].end > m->time;
+}
+
+/* The interval off the CPU that the wait is. NULL: the side-band has none, a sample was taken as it began, or
+ * none before it: what a thread did is told from its first sample on. */
+static const struct dec_offcpu *interval_of(const struct work *w, const struct model_wait *wait)
+{
+    const struct dec_thread *t = w->t->thread;
+    const struct dec_chain *last = w->chains.n ? &w->chains.at[w->chains.n - 1] : NULL;
+    const struct moment under_way = {t, wait->start + WAY_OUT};
+    size_t i = st_bisect(t->offcpu.n, ends_behind, &under_way);
+
+    if (i >= t->offcpu.n || t->offcpu.at[i].start > under_way.time)
+        return NULL;
+    if (!last || (last->off && (!i || last->time >= t->offcpu.at[i - 1].end)))
+        return NULL;
+    return &t->offcpu.at[i];
+}
+
+/* The stack of a wait that a trigger took, where no sample was taken. One without a frame of the user's code
+ * does not say what the calls were that went on. 0 or -1. */
+static int take_wait(struct work *w, const struct model_wait *wait)
+{
+    uint64_t addresses[ST_STALL_KSTACK + ST_STALL_USTACK + 2];
+    struct pd_sample stack = {.callchain = addresses};
+    struct dec_chain chain = {.first = (uint32_t)w->frames.n, .cpu = wait->cpu, .off = true};
+    const struct dec_offcpu *o = wait->kernel && wait->user ? interval_of(w, wait) : NULL;
+
+    if (!o)
+        return 0;
+    chain.time = wait->start < o->start ? wait->start : o->start;
+    addresses[stack.ncallchain++] = PERF_CONTEXT_KERNEL;
+    for (unsigned i = 0; i < wait->kernel->kstack_n; i++)
+        addresses[stack.ncallchain++] = wait->kernel->kstack[i];
+    addresses[stack.ncallchain++] = PERF_CONTEXT_USER;
+    for (unsigned i = 0; i < wait->user->ustack_n; i++)
+        addresses[stack.ncallchain++] = wait->user->ustack[i];
+    return take_frames(w, chain.time, &stack) || add_chain(w, &chain) ? -1 : 0;
+}
+
+/* The waits up to `time`. 0 or -1. */
+static int take_waits(struct work *w, uint64_t time)
+{
+    int rc = 0;
+
+    for (; w->wait < w->waits->n && !rc; w->wait++) {
+        const struct model_wait *wait = &w->waits->at[w->wait];
+
+        if (wait->tid != w->t->thread->tid || wait->start > time)
+            break;
+        rc = take_wait(w, wait);
+    }
+    return rc;
 }
 
 static size_t users_of(const struct work *w, const struct dec_chain *c)
@@ -330,35 +404,6 @@ static int mend(struct work *w)
 /* ------------------------------------------------------------------ */
 /* Segments                                                             */
 
-static bool concerns(const struct dec_sideband *sb, const struct dec_notice *n,
-                     const struct dec_sample_record *before, const struct dec_sample_record *after)
-{
-    bool of_cpus = sb->sample_rings.n && sb->sample_rings.at[0].cpu >= 0;
-
-    return n->tid == after->tid || (of_cpus && (n->cpu == before->cpu || n->cpu == after->cpu));
-}
-
-/* The loss between two samples of a thread; NULL: none is known of. */
-static const struct dec_notice *loss_between(const struct dec_sideband *sb,
-                                             const struct dec_sample_record *before,
-                                             const struct dec_sample_record *after)
-{
-    size_t low = 0, high = sb->notices.n;
-
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-
-        if (sb->notices.at[mid].time <= before->time)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    for (; low < sb->notices.n && sb->notices.at[low].time <= after->time; low++)
-        if (model_samples_break(&sb->notices.at[low]) && concerns(sb, &sb->notices.at[low], before, after))
-            return &sb->notices.at[low];
-    return NULL;
-}
-
 static int build(struct work *w)
 {
     struct dec_thread *thread = w->t->thread;
@@ -371,145 +416,86 @@ static int build(struct work *w)
                              .measured = w->measured,
                              .part_since = w->left.since,
                              .tid = thread->tid};
-    struct dec_samples_segment s = {.start = w->records[0].time};
+    const struct dec_chain *chains = w->chains.at;
+    struct dec_samples_segment s = {.start = chains[0].time};
     int rc = 0;
 
     if (model_from_birth(sb, thread) && thread->start < s.start) {
         s.start = thread->start;
         s.born = true;
     }
-    for (size_t i = 0; i < w->n && !rc; i++) {
+    for (size_t i = 0, n = w->chains.n; i < n && !rc; i++) {
         const struct dec_notice *loss =
-            i + 1 < w->n ? loss_between(sb, &w->records[i], &w->records[i + 1]) : NULL;
+            i + 1 < n ? model_loss_between(w->m, w->t->thread, &chains[i], &chains[i + 1]) : NULL;
 
         s.n++;
-        if (i + 1 < w->n && !loss)
+        if (i + 1 < n && !loss)
             continue;
-        s.end = loss ? (loss->lost ? w->records[i].time : loss->time) : sb->last;
+        s.end = loss ? (loss->lost ? chains[i].time : loss->time) : sb->last;
         if (!loss && thread->end < sb->last) {
             s.end = thread->end;
             s.ended = true;
         }
-        if (s.end < w->records[i].time)
-            s.end = w->records[i].time;
+        if (s.end < chains[i].time)
+            s.end = chains[i].time;
         rc = dec_samples_calls(&in, &s, &w->calls);
         s = (struct dec_samples_segment){.first = i + 1};
-        if (i + 1 < w->n)
-            s.start = w->records[i + 1].time;
+        if (i + 1 < n)
+            s.start = chains[i + 1].time;
     }
     return rc;
 }
 
 /* ------------------------------------------------------------------ */
-/* What is missing                                                      */
-
-uint64_t model_sample_period(const struct dec_model *m)
-{
-    const struct perf_event_attr *attr = m->sb->sampled;
-
-    if (!attr)
-        return 0;
-    if (attr->freq)
-        return attr->sample_freq ? 1000000000 / attr->sample_freq : 0;
-    return attr->type == PERF_TYPE_SOFTWARE &&
-                   (attr->config == PERF_COUNT_SW_CPU_CLOCK || attr->config == PERF_COUNT_SW_TASK_CLOCK)
-               ? attr->sample_period
-               : 0;
-}
-
-/* ns between two samples of a thread that ran until `time`: the longest that the recorder may have chosen. */
-static uint64_t period_until(const struct work *w, uint64_t time)
-{
-    uint64_t period = model_sample_period(w->m);
-    uint64_t longest = time >= w->left.since && w->left.rate ? 1000000000 / w->left.rate : 0;
-
-    return period && longest > period ? longest : period;
-}
-
-/* Time that the thread had a CPU between two moments; *i is the first interval off it that ends behind the
- * first of them. */
-static uint64_t had_cpu(const struct dec_thread *t, size_t *i, uint64_t from, uint64_t to)
-{
-    uint64_t time = to - from;
-
-    while (*i < t->offcpu.n && t->offcpu.at[*i].end <= from)
-        ++*i;
-    for (size_t k = *i; k < t->offcpu.n && t->offcpu.at[k].start < to; k++) {
-        const struct dec_offcpu *o = &t->offcpu.at[k];
-
-        time -= (o->end < to ? o->end : to) - (o->start > from ? o->start : from);
-    }
-    return time;
-}
-
-/* Holes with one sample between them are one. */
-static bool continues_hole(struct dec_model *m, const struct dec_gap_row *row)
-{
-    struct dec_gap_row *last = m->gaps.rows.n ? &m->gaps.rows.at[m->gaps.rows.n - 1] : NULL;
-
-    if (!last || last->reason != row->reason || last->thread != row->thread || last->end != row->start)
-        return false;
-    last->end = row->end;
-    return true;
-}
-
-/* A thread that has a CPU is sampled, unless the (virtual) machine stood still or interrupts were off. */
-static int holes(struct work *w)
-{
-    uint64_t period = model_sample_period(w->m);
-    size_t at = 0;
-
-    for (size_t i = 0; period && w->m->sb->has_switches && i + 1 < w->n; i++) {
-        uint64_t from = w->records[i].time, to = w->records[i + 1].time;
-        struct dec_gap_row row = {.thread = w->t->thread,
-                                  .cpu = -1,
-                                  .ring = DEC_NO_RING,
-                                  .start = from,
-                                  .end = to,
-                                  .reason = dec_gap_name(DEC_GAP_NOT_SAMPLED)};
-
-        if (had_cpu(w->t->thread, &at, from, to) <= MOST_PERIODS * period_until(w, to) ||
-            loss_between(w->m->sb, &w->records[i], &w->records[i + 1]))
-            continue;
-        if (continues_hole(w->m, &row))
-            continue;
-        if (dec_gap_add(&w->m->gaps, &row,
-                        "the thread had a CPU: the machine stood still, or interrupts were off"))
-            return -1;
-    }
-    return 0;
-}
-
-/* ------------------------------------------------------------------ */
 /* Thread by thread                                                     */
 
-static int one_thread(struct dec_model *m, struct dec_unwind *unwind, const dec_measured_calls *measured,
-                      const struct dec_sample_record *records, size_t n, struct model_thread *t,
-                      struct st_error *err)
+/* What is known of all threads. */
+struct known {
+    struct dec_unwind *unwind;
+
+    dec_measured_calls measured;
+
+    model_waits waits;
+};
+
+static int take_chains(struct work *w, const struct dec_sample_record *records, size_t n)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < n && !rc; i++) {
+        rc = take_waits(w, records[i].time) ? st_nomem(w->err, "the call chains") : 0;
+        if (!rc)
+            rc = take_chain(w, &records[i]);
+    }
+    if (!rc && take_waits(w, w->t->thread->end))
+        rc = st_nomem(w->err, "the call chains");
+    return rc;
+}
+
+static int one_thread(struct dec_model *m, const struct known *known, const struct dec_sample_record *records,
+                      size_t n, struct model_thread *t, struct st_error *err)
 {
     struct work w = {.m = m,
                      .t = t,
-                     .records = records,
-                     .n = n,
-                     .unwind = unwind,
-                     .measured = measured,
+                     .unwind = known->unwind,
+                     .measured = &known->measured,
+                     .waits = &known->waits,
+                     .wait = model_waits_find(&known->waits, t->thread->tid, t->thread->start),
                      .left = model_left_out(m),
                      .err = err};
-    int rc = 0;
+    int rc = take_chains(&w, records, n);
 
-    for (size_t i = 0; i < n && !rc; i++)
-        rc = take_chain(&w, &records[i]);
     if (!rc && (mend(&w) || build(&w)))
         rc = st_nomem(err, "the calls of a thread");
     if (!rc)
         rc = tdb_calls_add(&t->calls, w.calls.at, NULL, w.calls.n, err);
-    if (!rc && holes(&w))
+    if (!rc && model_sample_holes(m, t->thread, w.chains.at, w.chains.n))
         rc = st_nomem(err, "the calls of a thread");
     t->sampled = true;
-    if (records[0].time < t->first)
-        t->first = records[0].time;
-    if (records[n - 1].time > t->last)
-        t->last = records[n - 1].time;
+    if (w.chains.n && w.chains.at[0].time < t->first)
+        t->first = w.chains.at[0].time;
+    if (w.chains.n && w.chains.at[w.chains.n - 1].time > t->last)
+        t->last = w.chains.at[w.chains.n - 1].time;
     st_vec_free(&w.frames);
     st_vec_free(&w.chains);
     st_vec_free(&w.calls);
@@ -520,12 +506,11 @@ int dec_model_samples(struct dec_model *m, struct st_error *err)
 {
     const struct dec_sample_record *s = m->sb->samples.at;
     size_t n = m->sb->samples.n;
-    struct dec_unwind *unwind;
-    dec_measured_calls measured = {0};
-    int rc = dec_unwind_new(&unwind, err);
+    struct known known = {0};
+    int rc = dec_unwind_new(&known.unwind, err);
 
-    if (!rc && dec_measured_find(m->sb, &measured))
-        rc = st_nomem(err, "the system calls");
+    if (!rc && (dec_measured_find(m->sb, &known.measured) || model_waits_gather(m->sb, &known.waits)))
+        rc = st_nomem(err, "the system calls and waits");
 
     for (size_t i = 0, end; i < n && !rc; i = end) {
         struct model_thread *t;
@@ -539,9 +524,10 @@ int dec_model_samples(struct dec_model *m, struct st_error *err)
         if (!s[i].tid)
             continue; /* a CPU that has nothing to do */
         t = model_thread_of(m, s[i].pid, s[i].tid, s[i].cpu, s[i].time);
-        rc = t ? one_thread(m, unwind, &measured, &s[i], end - i, t, err) : st_nomem(err, "a thread");
+        rc = t ? one_thread(m, &known, &s[i], end - i, t, err) : st_nomem(err, "a thread");
     }
-    dec_unwind_free(unwind);
-    st_vec_free(&measured);
+    dec_unwind_free(known.unwind);
+    st_vec_free(&known.measured);
+    st_vec_free(&known.waits);
     return rc ? rc : model_points(m, err);
 }

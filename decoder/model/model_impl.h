@@ -5,6 +5,7 @@
 #include "decoder/model/gap.h"
 #include "decoder/model/length.h"
 #include "decoder/model/model.h"
+#include "decoder/model/samples/samples.h"
 #include "decoder/model/symbols.h"
 #include "tracedb/calls.h"
 
@@ -137,12 +138,41 @@ int model_keep_gap(struct dec_model *m, size_t ring, struct model_thread *t, uin
 /* Makes calls of what was kept. */
 int model_build_runs(struct dec_model *m, struct st_error *err);
 
-/* ---- chains.c ---- */
+/* ---- waits.c ---- */
+
+/* A wait that an offcpu trigger told of. */
+struct model_wait {
+    uint64_t start; /* perf ns */
+
+    const struct st_stall_record *kernel,
+        *user; /* have its stacks, as long as the side-band lives; NULL: not known */
+
+    int32_t tid, cpu;
+};
+
+typedef ST_VEC(struct model_wait) model_waits; /* sorted by tid, then start */
+
+/* Each wait once, whether a record told of it as it went on, as it ended, or both did. 0 or -1 (no memory).
+ */
+int model_waits_gather(const struct dec_sideband *sb, model_waits *waits);
+
+/* The first wait of the thread, or of one with a higher tid, that began at `from` or later; waits->n: there
+ * is none. */
+size_t model_waits_find(const model_waits *waits, int32_t tid, uint64_t from);
+
+/* ---- sample_gaps.c ---- */
 
 /* The period of samples, ns; 0: not to be told (there are none, or of an event that does not count time). */
 uint64_t model_sample_period(const struct dec_model *m);
 
-/* ---- sample_gaps.c ---- */
+/* The loss between two chains of a thread; NULL: none is known of. */
+const struct dec_notice *model_loss_between(const struct dec_model *m, const struct dec_thread *thread,
+                                            const struct dec_chain *before, const struct dec_chain *after);
+
+/* Notes gaps where a thread that had a CPU was not sampled: the (virtual) machine stood still, or interrupts
+ * were off. 0 or -1 (no memory). */
+int model_sample_holes(struct dec_model *m, struct dec_thread *thread, const struct dec_chain *chains,
+                       size_t n);
 
 /* Samples that the recorder did not take since a moment, so that they cost no more than they may. */
 struct model_left_out {

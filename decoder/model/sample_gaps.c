@@ -1,9 +1,12 @@
 /* What is missing of the samples of a recording. */
+#include "base/bisect.h"
 #include "decoder/model/model_impl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { MOST_PERIODS = 3 /* between two samples of a thread that has a CPU */ };
 
 bool model_samples_break(const struct dec_notice *n)
 {
@@ -49,6 +52,120 @@ struct model_left_out model_left_out(const struct dec_model *m)
                         &l.wakes, &l.rate, &l.of) != 5)
         return (struct model_left_out){.since = UINT64_MAX};
     return l;
+}
+
+static bool concerns(const struct dec_sideband *sb, const struct dec_notice *n,
+                     const struct dec_thread *thread, const struct dec_chain *before,
+                     const struct dec_chain *after)
+{
+    bool of_cpus = sb->sample_rings.n && sb->sample_rings.at[0].cpu >= 0;
+
+    return n->tid == thread->tid || (of_cpus && (n->cpu == before->cpu || n->cpu == after->cpu));
+}
+
+struct behind {
+    const struct dec_sideband *sb;
+
+    uint64_t time;
+};
+
+static bool is_behind(const void *ctx, size_t i)
+{
+    const struct behind *b = ctx;
+
+    return b->sb->notices.at[i].time > b->time;
+}
+
+const struct dec_notice *model_loss_between(const struct dec_model *m, const struct dec_thread *thread,
+                                            const struct dec_chain *before, const struct dec_chain *after)
+{
+    const struct dec_sideband *sb = m->sb;
+    const struct behind b = {sb, before->time};
+
+    for (size_t i = st_bisect(sb->notices.n, is_behind, &b); i < sb->notices.n; i++)
+        if (sb->notices.at[i].time > after->time)
+            break;
+        else if (model_samples_break(&sb->notices.at[i]) &&
+                 concerns(sb, &sb->notices.at[i], thread, before, after))
+            return &sb->notices.at[i];
+    return NULL;
+}
+
+uint64_t model_sample_period(const struct dec_model *m)
+{
+    const struct perf_event_attr *attr = m->sb->sampled;
+
+    if (!attr)
+        return 0;
+    if (attr->freq)
+        return attr->sample_freq ? 1000000000 / attr->sample_freq : 0;
+    return attr->type == PERF_TYPE_SOFTWARE &&
+                   (attr->config == PERF_COUNT_SW_CPU_CLOCK || attr->config == PERF_COUNT_SW_TASK_CLOCK)
+               ? attr->sample_period
+               : 0;
+}
+
+/* ns between two samples of a thread that ran until `time`: the longest that the recorder may have chosen. */
+static uint64_t period_until(uint64_t period, const struct model_left_out *left, uint64_t time)
+{
+    uint64_t longest = time >= left->since && left->rate ? 1000000000 / left->rate : 0;
+
+    return period && longest > period ? longest : period;
+}
+
+/* Time that the thread had a CPU between two moments; *i is the first interval off it that ends behind the
+ * first of them. */
+static uint64_t had_cpu(const struct dec_thread *t, size_t *i, uint64_t from, uint64_t to)
+{
+    uint64_t time = to - from;
+
+    while (*i < t->offcpu.n && t->offcpu.at[*i].end <= from)
+        ++*i;
+    for (size_t k = *i; k < t->offcpu.n && t->offcpu.at[k].start < to; k++) {
+        const struct dec_offcpu *o = &t->offcpu.at[k];
+
+        time -= (o->end < to ? o->end : to) - (o->start > from ? o->start : from);
+    }
+    return time;
+}
+
+/* Holes with one sample between them are one. */
+static bool continues_hole(struct dec_model *m, const struct dec_gap_row *row)
+{
+    struct dec_gap_row *last = m->gaps.rows.n ? &m->gaps.rows.at[m->gaps.rows.n - 1] : NULL;
+
+    if (!last || last->reason != row->reason || last->thread != row->thread || last->end != row->start)
+        return false;
+    last->end = row->end;
+    return true;
+}
+
+int model_sample_holes(struct dec_model *m, struct dec_thread *thread, const struct dec_chain *chains,
+                       size_t n)
+{
+    const struct model_left_out left = model_left_out(m);
+    uint64_t period = model_sample_period(m);
+    size_t at = 0;
+
+    for (size_t i = 0; period && m->sb->has_switches && i + 1 < n; i++) {
+        uint64_t from = chains[i].time, to = chains[i + 1].time;
+        struct dec_gap_row row = {.thread = thread,
+                                  .cpu = -1,
+                                  .ring = DEC_NO_RING,
+                                  .start = from,
+                                  .end = to,
+                                  .reason = dec_gap_name(DEC_GAP_NOT_SAMPLED)};
+
+        if (had_cpu(thread, &at, from, to) <= MOST_PERIODS * period_until(period, &left, to) ||
+            model_loss_between(m, thread, &chains[i], &chains[i + 1]))
+            continue;
+        if (continues_hole(m, &row))
+            continue;
+        if (dec_gap_add(&m->gaps, &row,
+                        "the thread had a CPU: the machine stood still, or interrupts were off"))
+            return -1;
+    }
+    return 0;
 }
 
 static int before_samples(struct dec_model *m, const struct model_thread *t)

@@ -56,11 +56,13 @@ for waker in elsewhere unknown; do
     make_db "$work/waker-$waker.db" "$work/w.sql"
     run report-waker-$waker report waker-$waker.db
 done
-for cause in preempted send-buffer send-room busy untraced back-off alike-waits; do
+for cause in preempted send-buffer send-room busy untraced back-off alike-waits sampled-wait; do
     cat "$here/trace.sql" "$here/$cause.sql" >"$work/$cause.sql"
     make_db "$work/$cause.db" "$work/$cause.sql"
     run report-$cause report $cause.db --stall 2
 done
+# Of a sampled thread of whose wait there is no stack nobody knows where it waited.
+run report-sampled-wait-nowhere report sampled-wait.db --stall 3
 cat "$here/trace.sql" "$here/inlined.sql" >"$work/inlined.sql"
 make_db "$work/inlined.db" "$work/inlined.sql"
 run report-inlined report inlined.db --stall 90

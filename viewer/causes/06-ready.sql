@@ -10,6 +10,7 @@ SELECT CASE WHEN had.ns * 2 >= ready.ns THEN 'CPU taken by other work' ELSE 'rea
        CASE WHEN had.who IS NULL
             THEN ': who had the CPU is not recorded (runq tells, or arm -a); a CPU quota of its control group looks the same'
             WHEN had.ns IS NULL THEN ': ' || had.who || ' got its CPU, for how long is not recorded'
-            ELSE ': ' || had.who || ' had its CPU for ' || duration(had.ns) END AS evidence
+            ELSE ': ' || had.who || ' had its CPU for ' || duration(had.ns) ||
+                 CASE WHEN had.ns * 2 < ready.ns THEN ', who had it otherwise is not recorded (arm -a tells)' ELSE '' END END AS evidence
 FROM l JOIN ready LEFT JOIN had
 WHERE ready.ns * 3 >= l.duration_ns

@@ -40,6 +40,8 @@ struct dec_chain {
 
     uint32_t outer; /* so many of them are not a part of the system call that it is in; n: it is in none */
 
+    int32_t cpu;
+
     bool off; /* taken as the thread left its CPU */
 
     bool broken; /* the outer frames of the user code are not there: nobody knows how many */

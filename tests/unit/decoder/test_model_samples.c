@@ -178,6 +178,70 @@ static void a_thread_that_waits_is_where_it_left_its_cpu(void **state)
     assert_string_equal(query(gaps), "");
 }
 
+/* A sample before a wait of 40 ms and one behind it, none as it began; `flags` are of the trigger's record of
+ * it. */
+static void a_wait_of_which_a_trigger_tells(uint32_t flags, bool sampled)
+{
+    struct st_stall_record r = {.magic = ST_STALL_MAGIC,
+                                .version = ST_STALL_VERSION,
+                                .kind = ST_STALL_OFFCPU,
+                                .flags = flags,
+                                .start_ktime = 3 * MS,
+                                .end_ktime = 43 * MS,
+                                .now_ktime = 43 * MS,
+                                .measured_ns = 40 * MS,
+                                .pid = 10,
+                                .tid = 10,
+                                .kstack_n = 2,
+                                .ustack_n = 2,
+                                .kstack = {K(0x310), K(0x110)},
+                                .ustack = {0x500010, 0x400020}};
+
+    user(2 * MS);
+    if (sampled)
+        in_kernel(3 * MS - 1000, true, K(0x210));
+    recording_at(3 * MS + 1000, 10, 10, 0);
+    recording_switch(true, false);
+    recording_at(43 * MS, 10, 10, 0);
+    recording_stall(&r);
+    recording_at(43 * MS + 1000, 10, 10, 0);
+    recording_switch(false, false);
+    user(44 * MS);
+    store();
+}
+
+static const char in_the_wait[] = "SELECT depth, function, start_ns / 1000, end_ns / 1000 FROM calls WHERE "
+                                  "start_ns < 40000000 AND end_ns > "
+                                  "10000000 ORDER BY id";
+static const char left_in[] = "SELECT c.function FROM offcpu o JOIN calls c ON c.id = o.call_id";
+
+/* Where it was before and behind is not where it waited. */
+static void a_triggers_stack_tells_where_it_waited(void **state)
+{
+    (void)state;
+    a_wait_of_which_a_trigger_tells(0, false);
+    assert_string_equal(query(in_the_wait), "0|[prog]|1000|43000\n"
+                                            "1|[lib]|1993|42001\n"
+                                            "2|do_syscall_64|1993|42001\n"
+                                            "3|schedule|1993|42001\n");
+    assert_string_equal(query(left_in), "schedule\n");
+}
+
+static void a_sample_at_the_switch_tells_it_before_the_trigger(void **state)
+{
+    (void)state;
+    a_wait_of_which_a_trigger_tells(0, true);
+    assert_string_equal(query(left_in), "vfs_read\n");
+}
+
+/* Its inner frames may be of later calls. */
+static void a_stack_that_was_taken_late_tells_nothing_of_the_wait(void **state)
+{
+    (void)state;
+    a_wait_of_which_a_trigger_tells(ST_STALL_STACK_LATE, false);
+    assert_string_equal(query("SELECT count(*) FROM calls WHERE module = 'lib'"), "0\n");
+}
+
 /* Twice in the same place. */
 static void wait_twice(const uint64_t *chain, size_t n)
 {
@@ -483,6 +547,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(kernel_and_user_frames_have_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_stall_tells_how_many_samples_it_has, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_thread_that_waits_is_where_it_left_its_cpu, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_triggers_stack_tells_where_it_waited, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_sample_at_the_switch_tells_it_before_the_trigger, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_stack_that_was_taken_late_tells_nothing_of_the_wait, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_wait_ends_the_system_call, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_wait_ends_what_a_broken_chain_shows, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_fault_ends_no_function, set_up, tear_down),
