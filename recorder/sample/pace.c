@@ -266,18 +266,26 @@ static void pace_select(struct rec_source *s)
     trg_select_set_pace(s->select, pace);
 }
 
+/* Whether the rings take nothing now, for a snapshot. */
+static bool is_paused(const struct rec_source *s)
+{
+    return s->rings.n && s->rings.at[0].stopped;
+}
+
 /* What the program left out. */
 static void look_at_select(struct rec_source *s, uint64_t perf_now)
 {
     const struct select_left left = trg_select_left(s->select);
     struct smp_budget *b = &s->budget;
+    uint64_t lost = trg_select_lost(s->select) - b->paused;
 
     if (left.since_ktime && !b->since)
         b->since = perf_now - (st_kernel_ns() - left.since_ktime);
-    if (trg_select_lost(s->select) && !b->told_lost)
-        st_log_warn("%" PRIu64 " context switches and wake-ups could not be recorded (told once)",
-                    trg_select_lost(s->select));
-    b->told_lost = b->told_lost || trg_select_lost(s->select);
+    if (lost && !b->told_lost && !is_paused(s)) {
+        st_log_warn("%" PRIu64 " context switch%s or wake-up%s could not be recorded (told once)", lost,
+                    lost == 1 ? "" : "es", lost == 1 ? "" : "s");
+        b->told_lost = true;
+    }
     b->switches = (unsigned)left.run[SELECT_SWITCHES] + 1;
     b->wakes = (unsigned)left.run[SELECT_WAKES] + 1;
 }

@@ -132,18 +132,20 @@ static int smp_open(const struct rec_source_config *config, struct rec_source **
     return rc;
 }
 
-/* A command's events wait for its exec. */
+/* A command's events wait for its exec. What selects comes last: it writes into the events. */
 static int smp_start(struct rec_source *s, struct st_error *err)
 {
     uint64_t now;
-    int rc = s->select ? trg_select_start(s->select, err) : 0;
+    int rc = 0;
 
-    smp_pace_begin(s);
     for (size_t i = 0; !rc && !s->kinds[SMP_SAMPLES].attr.enable_on_exec && i < s->events.n; i++)
         rc = smp_event_switch(&s->events.at[i], true, err);
     s->running = !rc;
     if (!rc)
         rc = smp_wake_start(s, err);
+    if (!rc && s->select)
+        rc = trg_select_start(s->select, err);
+    smp_pace_begin(s);
     if (!rc)
         rc = rec_clock_now(&s->clock, &now, err);
     for (size_t i = 0; !rc && i < s->rings.n; i++)
@@ -208,6 +210,7 @@ static int smp_freeze(struct rec_source *s, struct rec_first first, struct rec_f
     int rc;
 
     *how = (struct rec_freeze){0};
+    s->budget.paused_at = s->select ? trg_select_lost(s->select) : 0;
     rc = rec_clock_now(&s->clock, &how->asked_time, err);
     if (!rc)
         rc = pause_all(s, true, first, err);
@@ -249,9 +252,14 @@ static int smp_rings(struct rec_source *s, const struct rec_ring **rings, size_t
     return 0;
 }
 
+/* What the rings did not take meanwhile is in the pause that the snapshot tells of. */
 static int smp_resume(struct rec_source *s, struct st_error *err)
 {
-    return resume_all(s, err);
+    int rc = resume_all(s, err);
+
+    if (!rc && s->select)
+        s->budget.paused += trg_select_lost(s->select) - s->budget.paused_at;
+    return rc;
 }
 
 /* ------------------------------------------------------------------ */

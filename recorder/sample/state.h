@@ -90,6 +90,9 @@ struct smp_budget {
 
     unsigned rate; /* samples a second, the fewest that a thread has */
 
+    uint64_t paused_at,
+        paused; /* what trg_select_lost() was at the last freeze; and how much of it fell into pauses */
+
     bool told, told_lost;
 };
 

@@ -80,3 +80,34 @@ done <neighbour
 record threads --rings thread
 grep -q '^armed: .* a thread, 1 thread' arm.err || fail "no rings of threads" arm.err
 all_there threads thread
+
+# Nothing of what is switched while arm begins, or while a snapshot is taken, is told as lost.
+cat >pingpong.py <<'END'
+import os
+
+ask, answer = os.pipe(), os.pipe()
+if os.fork() == 0:
+    os.close(ask[1])
+    os.close(answer[0])
+    while os.read(ask[0], 1):
+        os.write(answer[1], b"x")
+    os._exit(0)
+os.close(ask[0])
+os.close(answer[1])
+while True:
+    os.write(ask[1], b"x")
+    if not os.read(answer[0], 1):
+        break
+END
+start python3 pingpong.py
+pingpong=$pid
+for round in 1 2; do
+    start_arm --source sample -o "round$round" -p "$pingpong" --on 'offcpu>30s'
+    "$STALLTRAP" snap "$arm" >snap.out 2>&1 || fail "snap" snap.out arm.err
+    sleep 2.5 # its looks at what was lost are a second apart
+    kill -INT "$arm"
+    end_of "$arm" 300 arm
+    [ "$status" -eq 0 ] || fail "arm ends with $status" arm.out arm.err
+    grep -q 'could not be recorded' arm.err && fail "losses that are none" arm.err
+done
+exit 0
