@@ -224,8 +224,8 @@ static const char frames_sql[] =
 /* The calls that were open at a time, innermost first; the kernel's own are left to the kernel stack. */
 static const char open_calls_sql[] = OPEN_CALLS("");
 
-/* Those of a thread that had no CPU, unless it was sampled and nobody saw in what it left its CPU. */
-static const char wait_calls_sql[] =
+/* Of a thread that was sampled, none where it had no CPU and nobody saw in what it left it. */
+static const char seen_calls_sql[] =
     OPEN_CALLS("AND NOT (flags & 32 AND EXISTS (SELECT 1 FROM offcpu o WHERE o.thread_id = ?1 AND "
                "o.start_ns <= ?2 AND o.end_ns > ?2 AND o.call_id IS NULL)) ");
 
@@ -364,7 +364,7 @@ static int print_wait_path(sqlite3 *db, const struct stall *s, FILE *out, struct
 {
     if (s->user_stack)
         return print_measured_path(db, "in", s->user_stack, s->thread_id, s->middle, out, err);
-    return print_path(db, "in", wait_calls_sql, s->thread_id, s->middle, out, err);
+    return print_path(db, "in", seen_calls_sql, s->thread_id, s->middle, out, err);
 }
 
 static int print_paths(sqlite3 *db, int64_t id, const struct stall *s, FILE *out, struct st_error *err)
@@ -373,7 +373,7 @@ static int print_paths(sqlite3 *db, int64_t id, const struct stall *s, FILE *out
 
     if (!rc)
         rc = s->wait ? print_wait_path(db, s, out, err)
-                     : print_path(db, "halfway", open_calls_sql, s->thread_id, s->middle, out, err);
+                     : print_path(db, "halfway", seen_calls_sql, s->thread_id, s->middle, out, err);
     if (rc == 0)
         rc = print_path(db, "in", frames_sql, s->user_stack, 0, out, err);
     if (rc >= 0)

@@ -99,13 +99,24 @@ static const char *syscall_of(const char *function, bool own)
     return NULL;
 }
 
+/* Whether the kernel is on its way out (kernel/entry/common.c): what it does there, and be it to end the
+ * thread by a signal, is no system call of the program's. */
+static bool leaves_kernel(const char *function)
+{
+    return !strcmp(function, "exit_to_user_mode_loop") || !strcmp(function, "arch_do_signal_or_restart") ||
+           !strcmp(function, "get_signal");
+}
+
 static const char *syscall_in_chain(const struct dec_model *m, const struct pd_sample *s, bool own)
 {
     const char *name, *found = NULL;
 
-    for (uint64_t i = 0; i < s->ncallchain && (name = name_at(m, s, i)); i++)
+    for (uint64_t i = 0; i < s->ncallchain && (name = name_at(m, s, i)); i++) {
+        if (leaves_kernel(name))
+            return NULL;
         if (syscall_of(name, own))
             found = syscall_of(name, own);
+    }
     return found;
 }
 

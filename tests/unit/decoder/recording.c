@@ -34,7 +34,8 @@ enum {
     LBR_ID = 12,
     ENTRY_ID = 13,
     EXIT_ID = 14,
-    SIDE_ID = 15
+    SIDE_ID = 15,
+    LEFT_ID = 16
 };
 
 static void check(int rc, const struct st_error *err)
@@ -59,7 +60,8 @@ void recording_begin(void)
     struct perf_event_attr stall = dummy;
     struct perf_event_attr meta = dummy;
     struct perf_event_attr clock = dummy, switches, lbr, calls = dummy;
-    uint64_t ids[] = {DUMMY_ID, STALL_ID, META_ID, CLOCK_ID, SWITCHES_ID, LBR_ID, ENTRY_ID, EXIT_ID, SIDE_ID};
+    uint64_t ids[] = {DUMMY_ID, STALL_ID, META_ID, CLOCK_ID, SWITCHES_ID,
+                      LBR_ID,   ENTRY_ID, EXIT_ID, SIDE_ID,  LEFT_ID};
     struct st_error err = {0};
 
     stall.config = PERF_COUNT_SW_BPF_OUTPUT;
@@ -90,6 +92,8 @@ void recording_begin(void)
     calls.sample_type |= PERF_SAMPLE_RAW;
     check(pd_writer_add_event(writer, &calls, &ids[6], 1, "raw_syscalls:sys_enter", &err), &err);
     check(pd_writer_add_event(writer, &calls, &ids[7], 1, "raw_syscalls:sys_exit", &err), &err);
+    calls.sample_type |= PERF_SAMPLE_CALLCHAIN;
+    check(pd_writer_add_event(writer, &calls, &ids[9], 1, "sched:sched_switch", &err), &err);
     dummy.context_switch = 1;
     check(pd_writer_add_event(writer, &dummy, &ids[8], 1, "dummy:u", &err), &err);
     memset(&identity, 0, sizeof(identity));
@@ -317,6 +321,54 @@ void recording_syscall(int64_t number, int64_t result)
     sample(6, entry, sizeof(entry));
     identity.time++;
     sample(7, exit, sizeof(exit));
+}
+
+void recording_left(int64_t state, const uint64_t *chain, unsigned n)
+{
+    struct {
+        struct perf_event_header header;
+
+        uint64_t id;
+
+        uint32_t pid, tid;
+
+        uint64_t time;
+
+        uint32_t cpu, zero;
+
+        uint64_t n, bytes[32];
+    } r = {.header = {.type = PERF_RECORD_SAMPLE},
+           .id = LEFT_ID,
+           .pid = identity.pid,
+           .tid = identity.tid,
+           .time = identity.time,
+           .cpu = identity.cpu,
+           .n = n};
+    struct {
+        uint32_t size;
+
+        uint8_t common[8];
+
+        char prev[16];
+
+        int32_t prev_pid, prev_prio;
+
+        int64_t prev_state;
+
+        char next[16];
+
+        int32_t next_pid, next_prio;
+
+        uint8_t padding[4]; /* records are of 8 bytes each */
+    } __attribute__((packed))
+    raw = {.size = sizeof(raw) - sizeof(raw.size), .prev_pid = (int32_t)identity.tid, .prev_state = state};
+    struct st_error err = {0};
+
+    assert_true(n * sizeof(*chain) + sizeof(raw) <= sizeof(r.bytes));
+    memcpy(r.bytes, chain, n * sizeof(*chain));
+    memcpy(r.bytes + n, &raw, sizeof(raw));
+    r.header.size = (uint16_t)(sizeof(r) - sizeof(r.bytes) + n * sizeof(*chain) + sizeof(raw));
+    check(pd_writer_record(writer, &r.header, &err), &err);
 }
 
 void recording_stall(const struct st_stall_record *r)

@@ -44,6 +44,10 @@ void recording_syscall(int64_t number, int64_t result);
  * or by the CPU's clock (1 kHz). */
 void recording_sample(bool at_switch, const uint64_t *chain, unsigned n);
 
+/* A sample of sched:sched_switch: the thread leaves its CPU in a state as the tracepoint has it, with a call
+ * chain as above. */
+void recording_left(int64_t state, const uint64_t *chain, unsigned n);
+
 /* A sample of user code with the processor's stack of n branches, newest first: {from, to}. */
 void recording_branches(const uint64_t (*branches)[2], unsigned n);
 
