@@ -32,8 +32,8 @@ static bool has_attribute(const struct st_stall_record *r, const char *key, size
 static size_t kept(const char *attribute)
 {
     static const char *const keys[] = {
-        "file=",        "accepted=",   "next_kernel=", "timeout_ns=", "tracer=",
-        "lock_holder=", "stopped_by=", "stop_signal=", "peer=",       "peer_process="};
+        "file=",       "accepted=",    "next_kernel=", "timeout_ns=",   "tracer=",       "lock_holder=",
+        "stopped_by=", "stop_signal=", "peer=",        "peer_process=", "throttled_now="};
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         if (!strncmp(attribute, keys[i], strlen(keys[i])))

@@ -12,7 +12,6 @@ enum {
     AF_INET = 2,
     AF_INET6 = 10,
     IPPROTO_TCP = 6,
-    GROUPS_UP = 8, /* control groups above a thread that are looked at */
 };
 
 #define JUST_READY_NS 100000
@@ -52,24 +51,6 @@ struct tcp_sock___about {
         rack; /* mstamp: when the segment was sent that was acknowledged last; CLOCK_MONOTONIC in us */
 
     unsigned char nonagle : 4;
-};
-
-struct cfs_bandwidth {
-    st_u64 quota; /* ns; all ones: none */
-
-    st_u64 period; /* ns */
-
-    int nr_throttled;
-};
-
-struct task_group {
-    struct task_group *parent;
-
-    struct cfs_bandwidth cfs_bandwidth;
-};
-
-struct task_struct___about {
-    struct task_group *sched_task_group;
 };
 
 #pragma clang attribute pop
@@ -157,27 +138,4 @@ static __noinline void about_socket(struct st_stall_record *r, st_u64 since, st_
     if (BPF_CORE_READ(sk, sk_protocol) == IPPROTO_TCP)
         about_tcp(r, (struct tcp_sock___about *)sk, since);
 }
-
-/* The CPU quota of the control groups a thread is in, the nearest that has one: attributes cpu_quota_us,
- * cpu_period_us, throttled (how often that group was, ever). */
-static __noinline void about_quota(struct st_stall_record *r, struct task_struct *task)
-{
-    static const char quota[] = "cpu_quota_us=%llu", period[] = "cpu_period_us=%llu",
-                      times[] = "throttled=%llu";
-    struct task_group *group = BPF_CORE_READ((struct task_struct___about *)task, sched_task_group);
-
-    for (int up = 0; group && up < GROUPS_UP; up++) {
-        st_u64 ns = BPF_CORE_READ(group, cfs_bandwidth.quota);
-
-        if (ns && ns != ~0ull) {
-            about_number(r, 0, quota, ns / 1000);
-            about_number(r, ABOUT_SLOT, period, BPF_CORE_READ(group, cfs_bandwidth.period) / 1000);
-            about_number(r, 2 * ABOUT_SLOT, times, BPF_CORE_READ(group, cfs_bandwidth.nr_throttled));
-            r->extra_n = 3 * ABOUT_SLOT;
-            return;
-        }
-        group = BPF_CORE_READ(group, parent);
-    }
-}
-
 #endif

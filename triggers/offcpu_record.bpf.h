@@ -6,6 +6,7 @@
 #include "triggers/look.bpf.h"
 #include "triggers/offcpu_thread.bpf.h"
 #include "triggers/python.bpf.h"
+#include "triggers/quota.bpf.h"
 #include "triggers/timeout.bpf.h"
 #include "triggers/uring.bpf.h"
 

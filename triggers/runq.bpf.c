@@ -1,4 +1,5 @@
 /* runq: how long a runnable thread waited for a CPU, and who had it meanwhile. */
+#include "triggers/quota.bpf.h"
 #include "triggers/span.bpf.h"
 #include "triggers/switch.bpf.h"
 
@@ -219,6 +220,7 @@ static __always_inline void span_describe(struct thread *t, struct st_stall_reco
 
     if (t->mark != OFFCPU_PREEMPTED)
         r->wake_ktime = r->start_ktime;
+    about_quota(r, (struct task_struct *)t->task);
     if (!end) {
         find_running(t, r);
         return;

@@ -69,7 +69,7 @@ has() {
     for try in 1 2 3 4; do
         causes_of "$trigger" "$@"
         grep -Eq "^  cause  *$cause" causes || fail "$1: not '$cause'" causes report.1
-        grep -Ev "^  cause  *($cause|$of_the_machine)" causes >others || return 0
+        grep -Ev "^  cause  *($cause|${others:-$of_the_machine})" causes >others || return 0
         echo "   also: $(cat others)"
     done
     fail "$1: each time another cause beside '$cause'" causes
@@ -174,9 +174,11 @@ else
 fi
 if group cpu; then
     if [ -e "$group/cpu.cfs_quota_us" ]; then echo 5000 >"$group/cpu.cfs_quota_us"; else echo "5000 100000" >"$group/cpu.max"; fi
-    # A thread that something else preempts before its group is throttled cannot be told: on a busy machine most are.
-    snapshots=9 has "$ready" 'cgroup CPU throttling: .* may use 5\.00 ms of CPU time every 100 ms' compute
-    ! grep -q 'CPU taken' causes || fail "a throttled thread: its CPU was not taken" causes
+    # A busy machine takes its CPU too; of such a stall that was over before it was noticed nobody can tell whether its group was throttled.
+    throttled='cgroup CPU throttling: .* may use 5\.00 ms of CPU time every 100 ms'
+    for trigger in "$ready" 'runq>20ms'; do
+        snapshots=9 others="$of_the_machine|not known \(a trigger runq" has "$trigger" "$throttled" compute
+    done
     if [ -e "$group/cpu.cfs_quota_us" ]; then echo 400000 >"$group/cpu.cfs_quota_us"; else echo "400000 100000" >"$group/cpu.max"; fi
     nearly "$ready" 'cgroup' hog
 else

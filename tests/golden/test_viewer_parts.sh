@@ -137,6 +137,15 @@ cause 'a time-out of another wait' 2000000 60000000 "$own; INSERT INTO stall_att
     'own time-out: the thread waited 32\.0 ms of the 58\.0 ms in read until a time-out that it had set itself'
 cause 'a sleep that goes on' 2000000 50000000 "${file_lock//fcntl/clock_nanosleep}; $still; INSERT INTO stall_attr VALUES (1, 'noticed_after_ns', 30000000), (1, 'timeout_ns', 300000000)" \
     'own time-out: the program asked to sleep for 300 ms, of which 30\.0 ms are over, in clock_nanosleep, at store < main$'
+ready="UPDATE stall SET kind = 'runq', state = 'runnable', waker = NULL WHERE id = 1; INSERT INTO stall_attr VALUES (1, 'next', 'thread 101 \"hog\"')"
+quota="$ready, (1, 'cpu_quota_us', 5000), (1, 'cpu_period_us', 100000), (1, 'throttled', 7)"
+throttled='cgroup CPU throttling: the thread was ready to run for 40\.0 ms, but its control group may use 5\.00 ms of CPU time every 100 ms and was throttled 7 times so far$'
+cause 'another had the CPU' 2000000 42000000 "$ready" 'CPU taken by other work: the thread was ready to run for 40\.0 ms: thread 101 "hog" got its CPU'
+cause 'throttled, and the CPU was used by another' 2000000 42000000 "$quota, (1, 'throttled_now', 1)" "$throttled"
+cause 'a quota that was not used up' 2000000 42000000 "$quota, (1, 'throttled_now', 0)" 'CPU taken by other work: '
+cause 'a quota, and nobody looked' 2000000 42000000 "$quota" 'not known'
+cause 'it took itself off' 2000000 42000000 "$quota; $(at task_work_run); UPDATE stall SET kernel_stack_id = 9" "$throttled"
+cause 'nobody had the CPU' 2000000 42000000 "$quota; DELETE FROM stall_attr WHERE key = 'next'" "$throttled"
 stopped="UPDATE mark SET detail = 'stopped' WHERE time_ns = 19999000"
 cause 'stopped' 2000000 60000000 "$stopped" 'stopped: a signal stopped the thread for 32\.0 ms of the 58\.0 ms; thread 101 "hog" in futex let it go on$'
 cause 'stopped, by whom' 2000000 60000000 "$stopped; INSERT INTO stall_attr VALUES (1, 'stopped_by', 'thread 7 \"shell\"'), (1, 'stop_signal', 20)" \

@@ -12,4 +12,5 @@ FROM stall l
 JOIN stall_attr n ON n.stall_id = l.id AND n.key = 'next' AND n.value LIKE '%"ksoftirqd/%'
 WHERE l.id = ?1 AND l.state = 'runnable'
   AND EXISTS (SELECT 1 FROM stall_attr WHERE stall_id = l.id AND key = 'next_kernel' AND value = 1)
-  AND NOT EXISTS (SELECT 1 FROM stall_attr WHERE stall_id = l.id AND key = 'throttled' AND value > 0)
+  AND NOT EXISTS (SELECT 1 FROM stall_attr t WHERE t.stall_id = l.id AND t.key = 'throttled' AND t.value > 0 AND NOT EXISTS (
+          SELECT 1 FROM stall_attr n WHERE n.stall_id = l.id AND n.key = 'throttled_now' AND n.value = 0))

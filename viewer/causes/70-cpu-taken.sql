@@ -1,6 +1,6 @@
 -- The thread could have run all the time: the scheduler gave its CPU to others. The record names the one that got it first; how long that
 -- one had it is known where its switches were recorded. Without a name nobody is blamed;
--- nor when its control group is throttled now and then, which a preempted thread cannot be told apart from.
+-- nor when its control group is throttled now and then, unless the wait was noticed as it went on, and it was not throttled then.
 SELECT 'CPU taken by other work' AS cause,
        'the thread was ready to run for ' || duration(l.duration_ns) || ': ' || CASE WHEN EXISTS (
            SELECT 1 FROM stall_attr WHERE stall_id = l.id AND key = 'next_kernel' AND value = 1) THEN 'the kernel''s ' ELSE '' END ||
@@ -13,4 +13,5 @@ SELECT 'CPU taken by other work' AS cause,
 FROM stall l
 JOIN stall_attr n ON n.stall_id = l.id AND n.key = 'next'
 WHERE l.id = ?1 AND l.kind IN ('offcpu', 'runq') AND l.state = 'runnable'
-  AND NOT EXISTS (SELECT 1 FROM stall_attr WHERE stall_id = l.id AND key = 'throttled' AND value > 0)
+  AND NOT EXISTS (SELECT 1 FROM stall_attr t WHERE t.stall_id = l.id AND t.key = 'throttled' AND t.value > 0 AND NOT EXISTS (
+          SELECT 1 FROM stall_attr n WHERE n.stall_id = l.id AND n.key = 'throttled_now' AND n.value = 0))
