@@ -475,10 +475,10 @@ static int no_stall(sqlite3 *db, FILE *out, struct st_error *err)
     fprintf(out, "No stall: this snapshot was not taken by a trigger.\n");
     fprintf(
         out,
-        "  It holds %s calls of %lld threads in %s. `report TRACE.db top` lists the functions, `view` shows "
+        "  It holds %s calls of %lld thread%s in %s. `report TRACE.db top` lists the functions, `view` shows "
         "the timeline.\n",
         st_format_count((uint64_t)holds[0], calls, sizeof(calls)), (long long)holds[1],
-        st_format_duration(holds[2], span, sizeof(span)));
+        holds[1] == 1 ? "" : "s", st_format_duration(holds[2], span, sizeof(span)));
     return 0;
 }
 
