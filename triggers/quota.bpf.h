@@ -59,8 +59,8 @@ static __always_inline void quota_number(struct st_stall_record *r, st_u32 slot,
     bpf_snprintf(r->extra + slot * QUOTA_SLOT, QUOTA_SLOT, format, &value, sizeof(value));
 }
 
-/* The quota of the nearest of its groups that has one: the first attributes of a record, cpu_quota_us, cpu_period_us,
- * throttled (how often that group was, ever), and of a wait that goes on throttled_now. */
+/* The quota of the nearest of its groups that has one: the first attributes of a record, cpu_quota_us,
+ * cpu_period_us, throttled (how often that group was, ever), and of a wait that goes on throttled_now. */
 static __noinline void about_quota(struct st_stall_record *r, struct task_struct *task)
 {
     static const char quota[] = "cpu_quota_us=%llu", period[] = "cpu_period_us=%llu",
