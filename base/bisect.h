@@ -2,24 +2,23 @@
 #ifndef ST_BASE_BISECT_H
 #define ST_BASE_BISECT_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
-/* The first i of 0..n-1 for which holds(ctx, i) is true; n: there is none. It is true of all behind the
- * first. `ctx` is the caller's, and only passed on. */
-static inline size_t st_bisect(size_t n, bool (*holds)(const void *ctx, size_t i), const void *ctx)
-{
-    size_t low = 0, high = n;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (holds(ctx, middle))
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
-}
+/* The first of the numbers 0 to n - 1 for which `before`, an expression of the variable `i`, is not true; n:
+ * it is true of all. It has to be true of none behind the first of which it is not. */
+#define st_bisect(i, n, before)                                                                              \
+    ({                                                                                                       \
+        size_t _low = 0, _high = (n);                                                                        \
+                                                                                                             \
+        while (_low < _high) {                                                                               \
+            size_t i = _low + (_high - _low) / 2;                                                            \
+                                                                                                             \
+            if (before)                                                                                      \
+                _low = i + 1;                                                                                \
+            else                                                                                             \
+                _high = i;                                                                                   \
+        }                                                                                                    \
+        _low;                                                                                                \
+    })
 
 #endif

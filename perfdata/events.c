@@ -1,5 +1,6 @@
 /* The table of events, and the ways from a record to its event. */
 #include "perfdata/events.h"
+#include "base/bisect.h"
 #include "perfdata/shape.h"
 
 #include <stdlib.h>
@@ -138,19 +139,11 @@ int pd_events_seal(struct pd_events *events, struct st_error *err)
 
 const struct pd_event *pd_events_find(const struct pd_events *events, uint64_t id)
 {
-    size_t low = 0, high = events->by_id.n;
+    size_t first = st_bisect(i, events->by_id.n, events->by_id.at[i].id < id);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (events->by_id.at[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == events->by_id.n || events->by_id.at[low].id != id)
+    if (first == events->by_id.n || events->by_id.at[first].id != id)
         return NULL;
-    return &events->list.at[events->by_id.at[low].index].event;
+    return &events->list.at[events->by_id.at[first].index].event;
 }
 
 /* Records that perf made itself carry the id 0 and are read as of the first event. */

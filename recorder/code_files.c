@@ -1,5 +1,6 @@
 /* Code that nobody finds by its mapping's name. */
 #include "recorder/code_files.h"
+#include "base/bisect.h"
 #include "base/clock.h"
 #include "base/folder.h"
 #include "base/tempfiles.h"
@@ -414,18 +415,11 @@ int rec_code_files_sync(struct rec_code_files *files, struct st_error *err)
 const struct rec_code_file *rec_code_files_find(const struct rec_code_files *files,
                                                 const struct rec_mmap2_record *map)
 {
-    size_t len = name_length(map->filename), low = 0, high = files->files.n;
-    const struct rec_code_file *f;
+    size_t len = name_length(map->filename);
+    size_t behind =
+        st_bisect(i, files->files.n, compare(&files->files.at[i], (pid_t)map->pid, map->addr) <= 0);
+    const struct rec_code_file *f = behind ? &files->files.at[behind - 1] : NULL;
 
-    while (low < high) { /* the first behind the address */
-        size_t mid = (low + high) / 2;
-
-        if (compare(&files->files.at[mid], (pid_t)map->pid, map->addr) <= 0)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    f = low ? &files->files.at[low - 1] : NULL;
     return f && f->pid == (pid_t)map->pid && map->addr < f->end && strlen(f->name) == len &&
                    !memcmp(f->name, map->filename, len)
                ? f

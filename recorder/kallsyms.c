@@ -1,5 +1,6 @@
 /* Names of kernel addresses. */
 #include "recorder/kallsyms.h"
+#include "base/bisect.h"
 #include "base/vec.h"
 
 #include <inttypes.h>
@@ -121,20 +122,12 @@ struct rec_kallsyms *rec_kallsyms_open(const char *path)
 
 const char *rec_kallsyms_find(const struct rec_kallsyms *t, uint64_t address, uint64_t *start)
 {
-    size_t low = 0, high = t->symbols.n;
+    size_t first = st_bisect(i, t->symbols.n, t->symbols.at[i].start <= address);
 
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-
-        if (t->symbols.at[mid].start <= address)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    if (!low || address - t->symbols.at[low - 1].start > FARTHEST)
+    if (!first || address - t->symbols.at[first - 1].start > FARTHEST)
         return NULL;
-    *start = t->symbols.at[low - 1].start;
-    return t->names.at + t->symbols.at[low - 1].name;
+    *start = t->symbols.at[first - 1].start;
+    return t->names.at + t->symbols.at[first - 1].name;
 }
 
 struct rec_kallsyms *rec_kallsyms_hold(struct rec_kallsyms *t)

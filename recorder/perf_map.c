@@ -1,5 +1,6 @@
 /* /tmp/perf-PID.map. */
 #include "recorder/perf_map.h"
+#include "base/bisect.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -64,18 +65,10 @@ int rec_perf_map_open(pid_t pid)
 
 bool rec_perf_map_wants(const struct rec_perf_map *map, uint64_t start, uint64_t size)
 {
-    size_t low = 0, high = map->within.n;
+    size_t first = st_bisect(i, map->within.n, map->within.at[i].end <= start);
 
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-
-        if (map->within.at[mid].end <= start)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < map->within.n && start >= map->within.at[low].start &&
-           size <= map->within.at[low].end - start;
+    return first < map->within.n && start >= map->within.at[first].start &&
+           size <= map->within.at[first].end - start;
 }
 
 bool rec_perf_map_late(struct rec_perf_map *map, size_t turn)
@@ -194,17 +187,7 @@ void rec_perf_map_sort(struct rec_perf_map *map)
 
 size_t rec_perf_map_find(const struct rec_perf_map *map, uint64_t start)
 {
-    size_t low = 0, high = map->symbols.n;
-
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-
-        if (map->symbols.at[mid].start < start)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
+    return st_bisect(i, map->symbols.n, map->symbols.at[i].start < start);
 }
 
 void rec_perf_map_free(struct rec_perf_map *map)

@@ -1,4 +1,5 @@
 /* Which state records of the side-band say nothing any more. */
+#include "base/bisect.h"
 #include "recorder/perf_record.h"
 #include "recorder/record_log.h"
 
@@ -48,18 +49,9 @@ static int collect_ended(const struct rec_stored *list, size_t n, struct ended_l
 /* The first end of `tid` at or after record `i`, or NULL. */
 static const struct ended *find_end(const struct ended_list *e, uint32_t tid, size_t i)
 {
-    size_t low = 0, high = e->v.n;
+    size_t first = st_bisect(k, e->v.n, e->v.at[k].tid < tid || (e->v.at[k].tid == tid && e->v.at[k].at < i));
 
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-        const struct ended *m = &e->v.at[mid];
-
-        if (m->tid < tid || (m->tid == tid && m->at < i))
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < e->v.n && e->v.at[low].tid == tid ? &e->v.at[low] : NULL;
+    return first < e->v.n && e->v.at[first].tid == tid ? &e->v.at[first] : NULL;
 }
 
 /* A process whose first thread ended may live on in its others; its mappings are then still needed. */

@@ -1,5 +1,6 @@
 /* Gaps stand in memory, by thread and start: a frame then finds those of its window at once, however many
  * there are. */
+#include "base/bisect.h"
 #include "base/vec.h"
 #include "viewer/trace.h"
 
@@ -39,18 +40,9 @@ int vw_gaps_read(struct vw_trace *t, struct st_error *err)
  * that does. */
 static size_t first_gap(const struct vw_trace *t, int64_t thread_id, int64_t from)
 {
-    size_t low = 0, high = t->ngaps;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct vw_gap *g = &t->gaps[middle];
-
-        if (g->thread_id < thread_id || (g->thread_id == thread_id && g->until < from))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return st_bisect(i, t->ngaps,
+                     t->gaps[i].thread_id < thread_id ||
+                         (t->gaps[i].thread_id == thread_id && t->gaps[i].until < from));
 }
 
 static void each_of(const struct vw_trace *t, int64_t thread_id, int64_t from, int64_t to, int64_t grain,

@@ -1,5 +1,6 @@
 /* The functions that a thread was in while it ran in a stall. */
 #include "viewer/parts_calls.h"
+#include "base/bisect.h"
 #include "tracedb/tracedb.h"
 
 struct counter {
@@ -35,19 +36,10 @@ static void sql_ran(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 {
     const struct counter *c = sqlite3_user_data(ctx);
     int64_t time = sqlite3_value_int64(argv[0]);
-    size_t low = 0, high = c->runs->n;
-    const struct vw_run *r;
+    size_t next = st_bisect(i, c->runs->n, c->runs->at[i].start < time);
+    const struct vw_run *r = next ? &c->runs->at[next - 1] : NULL;
 
     (void)argc;
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-
-        if (c->runs->at[mid].start < time)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    r = low ? &c->runs->at[low - 1] : NULL;
     sqlite3_result_int64(ctx, r ? r->before + (time < r->end ? time : r->end) - r->start : 0);
 }
 

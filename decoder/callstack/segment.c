@@ -1,4 +1,5 @@
 /* The end of a segment: rows get their order, depth and parents, and go out. */
+#include "base/bisect.h"
 #include "decoder/callstack/stack_impl.h"
 
 #include <stdlib.h>
@@ -71,17 +72,9 @@ static int make_order(struct dec_stack *s, struct order *o)
 /* How many inserted rows stand before a row. */
 static uint32_t inserted_before(const struct dec_stack *s, const struct order *o, uint32_t row)
 {
-    size_t low = 0, high = s->inserted.n;
+    size_t first = st_bisect(i, s->inserted.n, s->inserted.at[o->sorted[i]].before <= row);
 
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-
-        if (s->inserted.at[o->sorted[middle]].before <= row)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return (uint32_t)low;
+    return (uint32_t)first;
 }
 
 static uint32_t position(const struct dec_stack *s, const struct order *o, uint32_t handle)

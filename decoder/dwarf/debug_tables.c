@@ -1,5 +1,6 @@
 /* Opening the DWARF of code files, and finding the unit of an address. */
 #include "decoder/dwarf/debug_tables.h"
+#include "base/bisect.h"
 #include "decoder/image/elf_impl.h"
 
 #include "base/log.h"
@@ -188,17 +189,9 @@ struct image_lines *debug_tables_of(struct image_file *file)
 /* The last range that begins at or before the address, if it holds it. */
 const struct unit_range *debug_unit_at(const struct image_lines *lines, uint64_t address)
 {
-    size_t low = 0, high = lines->ranges.n;
+    size_t first = st_bisect(i, lines->ranges.n, lines->ranges.at[i].start <= address);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (lines->ranges.at[middle].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low && address < lines->ranges.at[low - 1].end ? &lines->ranges.at[low - 1] : NULL;
+    return first && address < lines->ranges.at[first - 1].end ? &lines->ranges.at[first - 1] : NULL;
 }
 
 static bool has_table(const struct dec_elf *elf)

@@ -1,5 +1,6 @@
 /* Asks the child, and makes trees of its answers. */
 #include "decoder/dwarf/inlines.h"
+#include "base/bisect.h"
 
 #include "base/vec.h"
 #include "decoder/dwarf/debug_tables.h"
@@ -164,17 +165,9 @@ void dec_inline_tree_free(struct dec_inline_tree *tree)
 
 const struct dec_inline_span *dec_inline_span_from(const struct dec_inline_tree *tree, uint64_t address)
 {
-    size_t low = 0, high = tree->nspans;
+    size_t first = st_bisect(i, tree->nspans, tree->spans[i].end <= address);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (tree->spans[middle].end <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < tree->nspans ? &tree->spans[low] : NULL;
+    return first < tree->nspans ? &tree->spans[first] : NULL;
 }
 
 uint32_t dec_inline_at(const struct dec_inline_tree *tree, uint64_t address)

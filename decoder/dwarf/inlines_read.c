@@ -1,4 +1,5 @@
 /* The process that reads what was inlined where, through libdw. */
+#include "base/bisect.h"
 #include "decoder/dwarf/debug_tables.h"
 #include "decoder/dwarf/inlines.h"
 
@@ -138,17 +139,9 @@ static struct unit *unit_of(struct reader *r, const struct image_lines *lines, D
  * not share code, but for damage) the one that begins last. */
 static Dwarf_Off function_at(const struct unit *unit, uint64_t address)
 {
-    size_t low = 0, high = unit->functions.n;
+    size_t first = st_bisect(i, unit->functions.n, unit->functions.at[i].start <= address);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (unit->functions.at[middle].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (size_t i = low; i-- > 0 && unit->functions.at[i].reach > address;)
+    for (size_t i = first; i-- > 0 && unit->functions.at[i].reach > address;)
         if (address < unit->functions.at[i].end)
             return unit->functions.at[i].die;
     return 0;

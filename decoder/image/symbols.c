@@ -1,5 +1,6 @@
 /* Symbol tables of code files: load, choose, look up. C++ and Rust names are made readable by libiberty. */
 #include "decoder/image/symbols.h"
+#include "base/bisect.h"
 #include "decoder/image/image_impl.h"
 
 #include <libiberty/demangle.h>
@@ -387,28 +388,12 @@ static struct dec_symbol *show(struct entry *entry)
 /* The first of sorted whose start is above the address. */
 static size_t above(const struct image_symbols *symbols, uint64_t address)
 {
-    size_t low = 0, high = symbols->sorted.n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (symbols->sorted.at[middle]->pub.start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return st_bisect(i, symbols->sorted.n, symbols->sorted.at[i]->pub.start <= address);
 }
 
 static size_t unwind_above(const struct image_symbols *symbols, uint64_t address)
 {
-    size_t low = 0, high = symbols->unwind.n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (symbols->unwind.at[middle] <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return st_bisect(i, symbols->unwind.n, symbols->unwind.at[i] <= address);
 }
 
 /* The hole around an address that no symbol holds: [*start, *end). next is above(address). */

@@ -292,29 +292,16 @@ static int take_chain(struct work *w, const struct dec_sample_record *r)
     return 0;
 }
 
-struct moment {
-    const struct dec_thread *thread;
-
-    uint64_t time;
-};
-
-static bool ends_behind(const void *ctx, size_t i)
-{
-    const struct moment *m = ctx;
-
-    return m->thread->offcpu.at[i].end > m->time;
-}
-
 /* The interval off the CPU that the wait is. NULL: the side-band has none, a sample was taken as it began, or
  * none before it: what a thread did is told from its first sample on. */
 static const struct dec_offcpu *interval_of(const struct work *w, const struct model_wait *wait)
 {
     const struct dec_thread *t = w->t->thread;
     const struct dec_chain *last = w->chains.n ? &w->chains.at[w->chains.n - 1] : NULL;
-    const struct moment under_way = {t, wait->start + WAY_OUT};
-    size_t i = st_bisect(t->offcpu.n, ends_behind, &under_way);
+    uint64_t under_way = wait->start + WAY_OUT;
+    size_t i = st_bisect(k, t->offcpu.n, t->offcpu.at[k].end <= under_way);
 
-    if (i >= t->offcpu.n || t->offcpu.at[i].start > under_way.time)
+    if (i >= t->offcpu.n || t->offcpu.at[i].start > under_way)
         return NULL;
     if (!last || (last->off && (!i || last->time >= t->offcpu.at[i - 1].end)))
         return NULL;

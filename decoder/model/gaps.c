@@ -1,5 +1,6 @@
 /* The list of gaps: which threads a loss concerns, what is missing before their first branch, and the times
  * in which nothing was recorded because an earlier snapshot was being taken. */
+#include "base/bisect.h"
 #include "decoder/model/gap.h"
 #include "decoder/model/model_impl.h"
 
@@ -69,17 +70,7 @@ static int by_thread(const void *a, const void *b)
 
 static size_t first_from(const struct dec_cpu *cpu, uint64_t time)
 {
-    size_t low = 0, high = cpu->turns.n;
-
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-
-        if (cpu->turns.at[mid].start < time)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
+    return st_bisect(i, cpu->turns.n, cpu->turns.at[i].start < time);
 }
 
 /* What of the CPU's turns overlaps the gap, the thread's own apart. */
@@ -187,17 +178,9 @@ static void sort_rings(ring_list *list)
 /* The first ring of a thread or CPU; the others follow it. list->n: it has none. */
 static size_t find_ring(const ring_list *list, int32_t of)
 {
-    size_t low = 0, high = list->n;
+    size_t first = st_bisect(i, list->n, list->at[i].of < of);
 
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-
-        if (list->at[mid].of < of)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < list->n && list->at[low].of == of ? low : list->n;
+    return first < list->n && list->at[first].of == of ? first : list->n;
 }
 
 /* Rings that were overwritten, with the time of their first branch. */

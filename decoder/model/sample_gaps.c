@@ -63,26 +63,13 @@ static bool concerns(const struct dec_sideband *sb, const struct dec_notice *n,
     return n->tid == thread->tid || (of_cpus && (n->cpu == before->cpu || n->cpu == after->cpu));
 }
 
-struct behind {
-    const struct dec_sideband *sb;
-
-    uint64_t time;
-};
-
-static bool is_behind(const void *ctx, size_t i)
-{
-    const struct behind *b = ctx;
-
-    return b->sb->notices.at[i].time > b->time;
-}
-
 const struct dec_notice *model_loss_between(const struct dec_model *m, const struct dec_thread *thread,
                                             const struct dec_chain *before, const struct dec_chain *after)
 {
     const struct dec_sideband *sb = m->sb;
-    const struct behind b = {sb, before->time};
+    size_t first = st_bisect(i, sb->notices.n, sb->notices.at[i].time <= before->time);
 
-    for (size_t i = st_bisect(sb->notices.n, is_behind, &b); i < sb->notices.n; i++)
+    for (size_t i = first; i < sb->notices.n; i++)
         if (sb->notices.at[i].time > after->time)
             break;
         else if (model_samples_break(&sb->notices.at[i]) &&

@@ -55,22 +55,9 @@ int model_waits_gather(const struct dec_sideband *sb, model_waits *waits)
     return 0;
 }
 
-struct first_wait {
-    const model_waits *waits;
-
-    struct model_wait key;
-};
-
-static bool is_not_before(const void *ctx, size_t i)
-{
-    const struct first_wait *f = ctx;
-
-    return by_thread_and_start(&f->waits->at[i], &f->key) >= 0;
-}
-
 size_t model_waits_find(const model_waits *waits, int32_t tid, uint64_t from)
 {
-    const struct first_wait f = {.waits = waits, .key = {.tid = tid, .start = from}};
+    const struct model_wait key = {.tid = tid, .start = from};
 
-    return st_bisect(waits->n, is_not_before, &f);
+    return st_bisect(i, waits->n, by_thread_and_start(&waits->at[i], &key) < 0);
 }

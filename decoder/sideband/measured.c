@@ -1,5 +1,6 @@
 /* Waits that a trigger measured and no context switch tells: where the target is stepped the recorder knows
  * the switches in system calls only, and a thread that lost its CPU would be told as running. */
+#include "base/bisect.h"
 #include "decoder/sideband/sideband_impl.h"
 
 #include <stdlib.h>
@@ -29,17 +30,9 @@ static bool wait_of(const struct dec_stall_sample *s, struct dec_offcpu *wait)
 /* Whether a part of it is among the thread's, which are in the order of time. */
 static bool is_known(const struct dec_thread *t, const struct dec_offcpu *wait)
 {
-    size_t low = 0, high = t->offcpu.n;
+    size_t first = st_bisect(i, t->offcpu.n, t->offcpu.at[i].end <= wait->start);
 
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-
-        if (t->offcpu.at[mid].end <= wait->start)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < t->offcpu.n && t->offcpu.at[low].start < wait->end;
+    return first < t->offcpu.n && t->offcpu.at[first].start < wait->end;
 }
 
 static int find_unknown(const struct dec_sideband *sb, measured_list *list)

@@ -1,4 +1,5 @@
 /* What the recorder says of the snapshot as a whole (base/stall_record.h, ST_META_EVENT_NAME). */
+#include "base/bisect.h"
 #include "decoder/sideband/sideband_impl.h"
 
 #include <elf.h>
@@ -132,18 +133,11 @@ static int sort_meta(struct dec_sideband *sb)
 
 const char *dec_sideband_meta(const struct dec_sideband *sb, const char *key)
 {
-    size_t n = strlen(key), low = 0, high = sb->meta_by_key.n;
+    size_t n = strlen(key);
+    size_t first = st_bisect(i, sb->meta_by_key.n, compare_key(&sb->meta_by_key.at[i], key, n) < 0);
 
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-
-        if (compare_key(&sb->meta_by_key.at[mid], key, n) < 0)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < sb->meta_by_key.n && !compare_key(&sb->meta_by_key.at[low], key, n)
-               ? sb->meta_by_key.at[low].value
+    return first < sb->meta_by_key.n && !compare_key(&sb->meta_by_key.at[first], key, n)
+               ? sb->meta_by_key.at[first].value
                : NULL;
 }
 

@@ -1,4 +1,5 @@
 /* What each kind of perf record says. Layouts: include/uapi/linux/perf_event.h, enum perf_event_type. */
+#include "base/bisect.h"
 #include "base/progress.h"
 #include "decoder/sideband/sideband_impl.h"
 
@@ -109,18 +110,10 @@ static int fits(const struct pd_record *r, size_t fixed, bool name, struct st_er
 
 static const struct pd_build_id *find_build_id(const struct sb_context *c, const char *path)
 {
-    size_t low = 0, high = c->build_ids.n;
+    size_t first = st_bisect(i, c->build_ids.n, strcmp(c->build_ids.at[i].filename, path) < 0);
 
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-
-        if (strcmp(c->build_ids.at[mid].filename, path) < 0)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < c->build_ids.n && !strcmp(c->build_ids.at[low].filename, path) ? &c->build_ids.at[low]
-                                                                                : NULL;
+    return first < c->build_ids.n && !strcmp(c->build_ids.at[first].filename, path) ? &c->build_ids.at[first]
+                                                                                    : NULL;
 }
 
 static int map(struct sb_context *c, const struct pd_record *r, uint64_t time, struct dec_image_id *id,

@@ -1,4 +1,5 @@
 /* The rings of trace: their pieces, what the kernel had no room for, and who ran on them. */
+#include "base/bisect.h"
 #include "decoder/sideband/sideband_impl.h"
 
 #include <stdlib.h>
@@ -144,19 +145,11 @@ int sb_split_pieces(struct sb_context *c)
  * later one. */
 static const struct dec_turn *find_turn(const struct dec_cpu *cpu, uint64_t time)
 {
-    size_t low = 0, high = cpu->turns.n;
+    size_t first = st_bisect(i, cpu->turns.n, cpu->turns.at[i].end < time);
 
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-
-        if (cpu->turns.at[mid].end < time)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    if (low == cpu->turns.n)
-        return low ? &cpu->turns.at[low - 1] : NULL;
-    return &cpu->turns.at[low];
+    if (first == cpu->turns.n)
+        return first ? &cpu->turns.at[first - 1] : NULL;
+    return &cpu->turns.at[first];
 }
 
 static const struct dec_cpu *cpu_of(const struct dec_sideband *sb, int32_t cpu)
@@ -205,26 +198,21 @@ static void in_thread(const struct dec_sideband *sb, const struct dec_ring *ring
                       struct dec_where *where)
 {
     const struct dec_thread *thread = dec_sideband_thread(sb, ring->tid, -1, time);
+    const struct dec_slice *slice;
+    size_t next;
 
     where->tid = ring->tid;
     if (!thread || thread->made)
         return;
     where->pid = thread->process->pid;
     where->space = thread->process->space;
-    for (size_t low = 0, high = thread->slices.n; low < high;) {
-        size_t mid = low + (high - low) / 2;
-        const struct dec_slice *slice = &thread->slices.at[mid];
-
-        if (time > slice->end) {
-            low = mid + 1;
-        } else if (time < slice->start) {
-            high = mid;
-            where->until = slice->start;
-        } else {
-            where->cpu = slice->cpu;
-            where->until = slice->end + 1;
-            return;
-        }
+    next = st_bisect(i, thread->slices.n, thread->slices.at[i].end < time);
+    slice = next < thread->slices.n ? &thread->slices.at[next] : NULL;
+    if (slice && slice->start > time) {
+        where->until = slice->start;
+    } else if (slice) {
+        where->cpu = slice->cpu;
+        where->until = slice->end + 1;
     }
 }
 

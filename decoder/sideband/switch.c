@@ -1,4 +1,5 @@
 /* Context switches: when each thread was on which CPU, and who was on each CPU. */
+#include "base/bisect.h"
 #include "decoder/sideband/sideband_impl.h"
 
 #include <stdlib.h>
@@ -28,17 +29,9 @@ static int add_turn(struct sb_context *c, struct dec_thread *thread, uint64_t st
  * none after them began before. */
 static const struct dec_hole *first_from(const struct dec_hole *list, size_t n, size_t number)
 {
-    size_t low = 0, high = n;
+    size_t first = st_bisect(i, n, list[i].number < number);
 
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-
-        if (list[mid].number < number)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < n ? &list[low] : NULL;
+    return first < n ? &list[first] : NULL;
 }
 
 int sb_lost_switches(struct sb_context *c, uint64_t time, int32_t cpu, uint64_t *since)

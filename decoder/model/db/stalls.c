@@ -1,4 +1,5 @@
 /* Stall records -> rows of `stall`, `stall_attr` and `stack`. */
+#include "base/bisect.h"
 #include "decoder/model/db/db_impl.h"
 
 #include "base/stall_complete.h"
@@ -276,20 +277,14 @@ static int extra_attrs(struct attrs *a, struct st_stall_record *r)
  * known as well as that. */
 static int64_t samples_within(const struct dec_sideband *sb, int32_t tid, uint64_t start, uint64_t end)
 {
-    size_t low = 0, high = sb->samples.n;
+    size_t first = st_bisect(i, sb->samples.n,
+                             sb->samples.at[i].tid < tid ||
+                                 (sb->samples.at[i].tid == tid && sb->samples.at[i].time < start));
     int64_t n = 0;
 
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-        const struct dec_sample_record *s = &sb->samples.at[mid];
-
-        if (s->tid < tid || (s->tid == tid && s->time < start))
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    for (; low < sb->samples.n && sb->samples.at[low].tid == tid && sb->samples.at[low].time <= end; low++)
-        n += !sb->samples.at[low].at_switch;
+    for (; first < sb->samples.n && sb->samples.at[first].tid == tid && sb->samples.at[first].time <= end;
+         first++)
+        n += !sb->samples.at[first].at_switch;
     return n;
 }
 

@@ -1,4 +1,5 @@
 /* When each ring stopped, and with how much behind the stall: meta.ring_stops. */
+#include "base/bisect.h"
 #include "decoder/model/db/db_impl.h"
 #include "decoder/pt/times.h"
 
@@ -116,17 +117,9 @@ static int sort_rings(const struct dec_sideband *sb, ring_list *list)
 
 static const struct dec_ring *ring_of(const ring_list *list, unsigned idx)
 {
-    size_t low = 0, high = list->n;
+    size_t first = st_bisect(i, list->n, list->at[i]->idx < idx);
 
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-
-        if (list->at[mid]->idx < idx)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < list->n && list->at[low]->idx == idx ? list->at[low] : NULL;
+    return first < list->n && list->at[first]->idx == idx ? list->at[first] : NULL;
 }
 
 static uint64_t number_in(const char *text, const char *key)

@@ -1,5 +1,6 @@
 /* A thread's clock that stands still while it has no CPU. */
 #include "decoder/model/samples/clock.h"
+#include "base/bisect.h"
 
 #include <stdlib.h>
 
@@ -25,17 +26,7 @@ void dec_run_clock_free(struct dec_run_clock *clock)
 
 size_t dec_run_clock_interval(const struct dec_run_clock *clock, uint64_t time)
 {
-    size_t low = 0, high = clock->n;
-
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-
-        if (clock->offcpu[mid].start < time)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
+    return st_bisect(i, clock->n, clock->offcpu[i].start < time);
 }
 
 uint64_t dec_run_clock_at(const struct dec_run_clock *clock, uint64_t time)
@@ -50,15 +41,7 @@ uint64_t dec_run_clock_at(const struct dec_run_clock *clock, uint64_t time)
 
 uint64_t dec_run_clock_moment(const struct dec_run_clock *clock, uint64_t cpu)
 {
-    size_t low = 0, high = clock->n;
+    size_t first = st_bisect(i, clock->n, clock->offcpu[i].start - clock->off_before[i] < cpu);
 
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-
-        if (clock->offcpu[mid].start - clock->off_before[mid] < cpu)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return cpu + clock->off_before[low];
+    return cpu + clock->off_before[first];
 }

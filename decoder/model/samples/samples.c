@@ -1,5 +1,6 @@
 /* Samples -> calls. */
 #include "decoder/model/samples/samples.h"
+#include "base/bisect.h"
 #include "decoder/model/samples/clock.h"
 
 #include "tracedb/tracedb.h"
@@ -139,17 +140,7 @@ static size_t shared(const struct builder *b, const struct dec_chain *x, const s
 /* How many of these chains were taken up to `time`. */
 static size_t taken_until(const struct builder *b, const size_t *chains, size_t n, uint64_t time)
 {
-    size_t low = 0, high = n;
-
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-
-        if (b->in->chains[chains[mid]].time <= time)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
+    return st_bisect(i, n, b->in->chains[chains[i]].time <= time);
 }
 
 /* The first of the chains at a switch that was taken behind `time`. */

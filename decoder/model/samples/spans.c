@@ -1,5 +1,6 @@
 /* System calls that were measured: by every entry and exit (--syscalls), or by a trigger. */
 #include "decoder/model/samples/spans.h"
+#include "base/bisect.h"
 
 #include <stdlib.h>
 
@@ -86,18 +87,10 @@ int dec_measured_find(const struct dec_sideband *sb, dec_measured_calls *calls)
 
 const struct dec_measured *dec_measured_at(const dec_measured_calls *calls, int32_t tid, uint64_t time)
 {
-    size_t low = 0, high = calls->n;
+    size_t first = st_bisect(
+        i, calls->n, calls->at[i].tid < tid || (calls->at[i].tid == tid && calls->at[i].span.start <= time));
 
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-        const struct dec_measured *c = &calls->at[mid];
-
-        if (c->tid < tid || (c->tid == tid && c->span.start <= time))
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    if (!low || calls->at[low - 1].tid != tid || calls->at[low - 1].span.end <= time)
+    if (!first || calls->at[first - 1].tid != tid || calls->at[first - 1].span.end <= time)
         return NULL;
-    return &calls->at[low - 1];
+    return &calls->at[first - 1];
 }

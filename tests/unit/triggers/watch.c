@@ -1,5 +1,6 @@
 /* A small consumer of bpf-output rings. */
 #include "watch.h"
+#include "base/bisect.h"
 #include "triggers/privilege.h"
 
 #include <setjmp.h>
@@ -252,7 +253,7 @@ const char *watch_ksym(void *unused, uint64_t address)
 {
     static ST_VEC(struct ksym) all;
     char line[512];
-    size_t low = 0, high;
+    size_t first;
 
     (void)unused;
     if (!all.n) {
@@ -267,13 +268,6 @@ const char *watch_ksym(void *unused, uint64_t address)
         fclose(f);
         qsort(all.at, all.n, sizeof(*all.at), by_address);
     }
-    for (high = all.n; low < high;) {
-        size_t mid = (low + high) / 2;
-
-        if (all.at[mid].address <= address)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low ? all.at[low - 1].name : "?";
+    first = st_bisect(i, all.n, all.at[i].address <= address);
+    return first ? all.at[first - 1].name : "?";
 }
