@@ -107,6 +107,15 @@ static void trace_other(struct script *s)
     put_ip(s, ppt_tip, BASE);
 }
 
+static void trace_newer(struct script *s)
+{
+    put_tnt(s, "N");
+    put_ip(s, ppt_tip, BASE);
+    put_tnt(s, "N");
+    put_ip(s, ppt_fup, BASE + 0xd);
+    put_ip(s, ppt_tip, BASE);
+}
+
 /* Reserved bits of a TMA packet are set. */
 static void trace_damage(struct script *s)
 {
@@ -134,6 +143,12 @@ static void trace_damage(struct script *s)
     {                                                                                                        \
         0xf3, 0x48, 0x0f, 0xae, 0xe0, 0x75, 0x02, 0xff, 0xe0, 0x0f, 0x05, 0x48, 0xcf, 0xcc                   \
     }
+/* add $1,%r16; push2 %rax,%rbx; jne +11; jmpabs; {rex2} ret */
+#define NEWER                                                                                                \
+    {                                                                                                        \
+        0xd5, 0x18, 0x83, 0xc0, 0x01, 0x62, 0xf4, 0x64, 0x18, 0xff, 0xf0, 0x75, 0x0b, 0xd5, 0x00, 0xa1,      \
+            0x77, 0x77, 0x77, 0x77, 0x77, 0x77, 0x77, 0x77, 0xd5, 0x00, 0xc3                                 \
+    }
 
 static const struct seed seeds[] = {
     {"loop", {0, 0, 8, 0}, LOOP, trace_loop},
@@ -147,6 +162,8 @@ static const struct seed seeds[] = {
     {"losses", {0, 8 | 16, 8, 100}, LOOP, trace_losses},
     {"tsx", {128, 1, 8, 0}, LOOP, trace_tsx},
     {"other", {0, 0, 8, 0}, OTHER, trace_other},
+    {"newer", {0, 0, 8, 0}, NEWER, trace_newer},
+    {"newer32", {64, 0, 8, 0}, NEWER, trace_newer},
 };
 
 static void save(const char *folder, const struct seed *seed)
