@@ -316,3 +316,10 @@ bool code_reaches(struct code *code, const struct dec_space *space, uint64_t tim
     }
     return address == stop;
 }
+
+bool code_is_vm_entry(const struct dec_space *space, uint64_t time, uint64_t address)
+{
+    uint8_t bytes[3];
+    return dec_space_read(space, time, address, bytes, sizeof(bytes)) == sizeof(bytes) && bytes[0] == 0x0f &&
+           bytes[1] == 0x01 && (bytes[2] == 0xc2 || bytes[2] == 0xc3);
+}

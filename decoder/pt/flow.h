@@ -52,6 +52,12 @@ struct dec_pt_config {
                            (pd_auxtrace.reference); 0: they are 0 */
 
     bool has_time; /* TSC packets were recorded */
+
+    bool event_trace; /* packets of Event Trace may be there (IA32_RTIT_CTL.EventEn) */
+
+    bool no_tnt; /* TNT packets were not recorded (IA32_RTIT_CTL.DisTNT) */
+
+    bool filtered; /* by addresses */
 };
 
 /* Fills it from a perf.data: the words of PD_RECORD_AUXTRACE_INFO (perfdata/format.h), the attribute of the

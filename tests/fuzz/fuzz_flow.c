@@ -83,6 +83,8 @@ static void configure(struct dec_flow_options *options, const uint8_t *head)
     config->bits = head[0] & 64 ? 32 : 64;
     config->family = head[0] & 128 ? 6 : 0;
     config->model = head[1] & 1 ? 0x3d : 0x5e;
+    config->event_trace = head[1] & 32;
+    config->no_tnt = head[1] & 64;
     options->snapshot = head[1] & 2;
     options->overwritten = head[1] & 4;
 }
