@@ -11,6 +11,7 @@
  * more;
  *   - DEC_ENABLE has DEC_RESUMED where it goes on behind the branch that left, or at the `from` of the
  * asynchronous end;
+ *   - DEC_POWER stands anywhere, also while tracing is off;
  *   - DEC_GAP: a branch before it may have `to` 0 where its target was lost.
  * After an error decoding goes on at the next packet that tells an address, or at the next PSB where the
  * packets themselves are damaged. A gap that follows another of the same reason and file with nothing decoded

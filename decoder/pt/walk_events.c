@@ -257,6 +257,49 @@ static void on_ptwrite(struct walk *w)
     out_event(w->out, DEC_PTWRITE, 0, ip, 0, w->event.variant.ptwrite.payload);
 }
 
+static void on_power(struct walk *w, enum dec_power what, uint32_t value, uint64_t ip)
+{
+    w->begin = false;
+    out_event(w->out, DEC_POWER, 0, ip, 0, DEC_POWER_ARG(what, value));
+}
+
+static uint32_t entry_of(const struct pt_event *event)
+{
+    return (uint32_t)(event->variant.pwre.state << 4 | event->variant.pwre.sub_state) |
+           (event->variant.pwre.hw ? 256u : 0);
+}
+
+static uint32_t exit_of(const struct pt_event *event)
+{
+    uint32_t wake = (event->variant.pwrx.interrupt ? DEC_WAKE_INTERRUPT : 0) |
+                    (event->variant.pwrx.store ? DEC_WAKE_STORE : 0) |
+                    (event->variant.pwrx.autonomous ? DEC_WAKE_HARDWARE : 0);
+    return (uint32_t)event->variant.pwrx.last << 4 | (uint32_t)event->variant.pwrx.deepest << 12 | wake << 16;
+}
+
+static void take_power(struct walk *w)
+{
+    const struct pt_event *event = &w->event;
+    bool known = !event->ip_suppressed;
+    switch (event->type) {
+    case ptev_mwait:
+        on_power(w, DEC_POWER_MWAIT, event->variant.mwait.hints, known ? event->variant.mwait.ip : 0);
+        break;
+    case ptev_exstop: /* with an address it may have been a packet of Event Trace */
+        if (!w->event_trace || !known)
+            on_power(w, DEC_POWER_STOPPED, 0, known ? event->variant.exstop.ip : 0);
+        break;
+    case ptev_pwre:
+        on_power(w, DEC_POWER_ENTRY, entry_of(event), 0);
+        break;
+    case ptev_pwrx:
+        on_power(w, DEC_POWER_EXIT, exit_of(event), 0);
+        break;
+    default:
+        break;
+    }
+}
+
 /* Whether something happens with the held event at its time: not with one that has no place, nor with the
  * state that a PSB+ tells while tracing is off. */
 static bool happens(const struct walk *w)
@@ -300,6 +343,7 @@ static int on_event(struct walk *w)
     case ptev_async_paging:
         return on_paging(w, w->event.variant.async_paging.non_root, false, w->event.variant.async_paging.ip);
     default:
+        take_power(w);
         return 0;
     }
 }

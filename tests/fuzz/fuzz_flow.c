@@ -56,7 +56,7 @@ static int look(void *ctx, const struct dec_stream_info *info, const struct dec_
         require(e->kind != DEC_GAP || (i + 1 == n && detail));
         if (e->kind == DEC_ENABLE)
             require(!c->on && (e->to != 0 || e->from == 0));
-        else if (e->kind != DEC_GAP && e->kind != DEC_PTWRITE)
+        else if (e->kind != DEC_GAP && e->kind != DEC_PTWRITE && e->kind != DEC_POWER)
             require(c->on);
         require(st_vec_push(&c->events, *e) == 0);
         c->on = e->kind == DEC_ENABLE || (c->on && e->kind != DEC_DISABLE && e->kind != DEC_GAP);
