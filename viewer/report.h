@@ -15,6 +15,11 @@
  * of that id. */
 int vw_report_why(sqlite3 *db, int64_t id, FILE *out, struct st_error *err);
 
+/* Prints a line if the CPU that the thread got slept in a C-state when the thread was woken, of a stall whose
+ * parts are made (viewer/parts.h): how long after that it was awake, by marks `asleep` and `awake`. ST_EFAIL.
+ */
+int vw_print_cpu_sleep(sqlite3 *db, int64_t thread_id, FILE *out, struct st_error *err);
+
 /* Prints where stall `id` was recorded, a line each: wall-clock time, host and kernel; the program's command
  * line and build id; source, period and the history's length. What the trace does not say has no line.
  * ST_EFAIL. */

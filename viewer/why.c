@@ -504,6 +504,8 @@ int vw_report_why(sqlite3 *db, int64_t id, FILE *out, struct st_error *err)
     if (!rc)
         rc = vw_print_parts(db, out, err);
     if (!rc)
+        rc = vw_print_cpu_sleep(db, s.thread_id, out, err);
+    if (!rc)
         rc = print_paths(db, id, &s, out, err);
     if (!rc && (s.duration || s.ongoing))
         rc = print_causes(db, id, out, err);

@@ -137,6 +137,7 @@ static int one(struct dec_stack *s, const struct dec_event *e)
         return rc;
     case DEC_GAP:
     case DEC_PTWRITE:
+    case DEC_POWER: /* not here */
         break;
     }
     return 0;
@@ -193,6 +194,8 @@ int dec_stack_events(struct dec_stack *s, const struct dec_event *events, size_t
     int rc = 0;
 
     for (size_t i = 0; i < n && !rc; i++) {
+        if (events[i].kind == DEC_POWER) /* the CPU's, not the thread's */
+            continue;
         if (s->has_left) {
             s->has_left = false;
             if (events[i].kind != DEC_GAP)

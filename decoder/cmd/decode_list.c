@@ -99,7 +99,7 @@ static bool wanted(const struct decode_list *l, const struct dec_event *e)
     if (e->kind == DEC_COND_JUMP && !(e->flags & DEC_TAKEN))
         return false;
     return !l->calls || (e->kind != DEC_COND_JUMP && e->kind != DEC_JUMP && e->kind != DEC_FAR_JUMP &&
-                         e->kind != DEC_PTWRITE);
+                         e->kind != DEC_PTWRITE && e->kind != DEC_POWER);
 }
 
 /* 1 + the index of a gap's text, which most gaps of a kind share with the one before; 0: no memory. */

@@ -13,6 +13,7 @@ const char *dec_kind_name(enum dec_kind kind)
         [DEC_RETURN] = "return",   [DEC_FAR_CALL] = "syscall", [DEC_FAR_RETURN] = "iret",
         [DEC_FAR_JUMP] = "farjmp", [DEC_ASYNC] = "int",        [DEC_ENABLE] = "tr-start",
         [DEC_DISABLE] = "tr-end",  [DEC_GAP] = "gap",          [DEC_PTWRITE] = "ptwrite",
+        [DEC_POWER] = "power",
     };
     return (size_t)kind < sizeof(names) / sizeof(names[0]) ? names[kind] : "?";
 }
@@ -77,6 +78,10 @@ static void put_event(const struct dec_dump *dump, const struct dec_stream_info 
     fputc(' ', dump->out);
     if (event->kind == DEC_GAP) {
         put_gap(dump->out, event, detail);
+    } else if (event->kind == DEC_POWER) {
+        char text[DEC_POWER_TEXT];
+        const char *name = dec_power_text(event->arg, text, sizeof(text));
+        fprintf(dump->out, "%s%s%s\n", name, *text ? ": " : "", text);
     } else if (event->kind == DEC_PTWRITE) {
         fprintf(dump->out, "0x%" PRIx64 "\n", event->arg);
     } else {

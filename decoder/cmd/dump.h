@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 /* "jcc", "jmp", "call", "return", "syscall" (far call), "iret" (far return), "farjmp", "int" (DEC_ASYNC),
- * "tr-start", "tr-end", "gap", "ptwrite". */
+ * "tr-start", "tr-end", "gap", "ptwrite", "power". */
 const char *dec_kind_name(enum dec_kind kind);
 
 /* Context of dec_dump_branches, which is a dec_emit_fn. `space_of` gives the address space for names; NULL:

@@ -1,6 +1,7 @@
 /* `decode --dump packets`. */
 #include "decoder/cmd/dump.h"
 
+#include "decoder/pt/errata.h"
 #include "decoder/pt/pieces.h"
 
 #include <intel-pt.h>
@@ -59,10 +60,12 @@ static void put_power(FILE *out, const struct pt_packet *packet)
         fprintf(out, " hints=%x ext=%x", packet->payload.mwait.hints, packet->payload.mwait.ext);
         break;
     case ppt_pwre:
-        fprintf(out, " c%u.%u", packet->payload.pwre.state + 1u, packet->payload.pwre.sub_state + 1u);
+        fprintf(out, " c%u.%u", (packet->payload.pwre.state + 1u) & 15,
+                (packet->payload.pwre.sub_state + 1u) & 15);
         break;
     case ppt_pwrx:
-        fprintf(out, " last=c%u deepest=c%u", packet->payload.pwrx.last, packet->payload.pwrx.deepest);
+        fprintf(out, " last=c%u deepest=c%u", (packet->payload.pwrx.last + 1u) & 15,
+                (packet->payload.pwrx.deepest + 1u) & 15);
         break;
     case ppt_ptw:
         fprintf(out, " %" PRIx64 " ip=%u", packet->payload.ptw.payload, packet->payload.ptw.ip);
@@ -147,11 +150,9 @@ static int put_run(FILE *out, const struct dec_pt_config *config, const struct p
     pt_config_init(&pt);
     pt.begin = (uint8_t *)(uintptr_t)run->bytes; /* only read */
     pt.end = pt.begin + run->size;
-    if (config->family) {
+    if (config->family)
         pt.cpu = (struct pt_cpu){pcv_intel, config->family, config->model, config->stepping};
-        if (pt_cpu_errata(&pt.errata, &pt.cpu) < 0)
-            memset(&pt.errata, 0, sizeof(pt.errata));
-    }
+    pt_errata_of(config, &pt.errata);
     struct pt_packet_decoder *decoder = pt_pkt_alloc_decoder(&pt);
     if (!decoder)
         return st_nomem(err, "libipt's packet decoder");

@@ -311,6 +311,7 @@ static int run_trace(const struct dec_raw *raw, size_t i, dec_emit_fn *emit, voi
                                        .emit = emit,
                                        .emit_ctx = emit_ctx};
     options.config.has_time = true;
+    options.config.event_trace = true; /* it does not say */
     int rc = read_trace(raw->traces.at[i], &piece, err);
     if (rc)
         return rc;

@@ -23,7 +23,26 @@ enum dec_kind {
     DEC_DISABLE, /* tracing stops behind `from`; `to` 0. Follows the branch that left, if one did */
     DEC_GAP,     /* trace lost or not decodable from here to the next event; arg = enum dec_gap */
     DEC_PTWRITE, /* arg = payload */
+    DEC_POWER,   /* the CPU's power state changed or is about to; arg as DEC_POWER_ARG(). `from`: where it
+                    stood, 0: not   known. It may come while tracing is off, and ends nothing */
 };
+
+/* What a DEC_POWER tells, by the packet that it comes from (SDM, chapter Intel Processor Trace). States are
+ * MWAIT's hints (SDM, volume 2, "MWAIT": bits 7:4 the C-state - 1, 3:0 the sub-state), as cpuidle names them.
+ */
+enum dec_power {
+    DEC_POWER_MWAIT = 1, /* an MWAIT was done; value: its hints */
+    DEC_POWER_STOPPED,   /* EXSTOP: execution stopped; value: 0 */
+    DEC_POWER_ENTRY,     /* PWRE: that C-state was entered; value: the state, | 256 by the hardware itself */
+    DEC_POWER_EXIT, /* PWRX: back to C0; value: the last state | the deepest << 8 | enum dec_power_wake << 16
+                     */
+};
+
+enum dec_power_wake { DEC_WAKE_INTERRUPT = 1, DEC_WAKE_STORE = 2, DEC_WAKE_HARDWARE = 4 /* bits */ };
+
+#define DEC_POWER_ARG(what, value) ((uint64_t)(what) << 32 | (uint32_t)(value))
+#define DEC_POWER_WHAT(arg)        ((enum dec_power)((arg) >> 32))
+#define DEC_POWER_VALUE(arg)       ((uint32_t)(arg))
 
 enum dec_event_flag {
     DEC_TAKEN = 1,
@@ -68,6 +87,11 @@ enum dec_gap {
 };
 const char *dec_gap_name(enum dec_gap reason);
 
+enum { DEC_POWER_TEXT = 128 };
+
+/* The name of what a DEC_POWER's arg tells, a mark's (docs/schema.md), and its details in `text`. */
+const char *dec_power_text(uint64_t arg, char *text, size_t size);
+
 struct dec_event {
     uint64_t time; /* perf clock ns (raw input without a clock: TSC; neither: 0); never less than the one
                       before it */
@@ -76,8 +100,9 @@ struct dec_event {
 
     uint64_t to;
 
-    uint64_t arg; /* DEC_GAP: reason; DEC_PTWRITE: payload; others: instructions since the event before, this
-                     one included, and core clock cycles: DEC_INSTRUCTIONS, DEC_CYCLES */
+    /* DEC_GAP: reason; DEC_PTWRITE: payload; DEC_POWER: see there; others: instructions since the event
+     * before, this one included, and core clock cycles: DEC_INSTRUCTIONS, DEC_CYCLES */
+    uint64_t arg;
 
     uint16_t kind;
 
@@ -89,7 +114,7 @@ struct dec_event {
 /* Whether an event of that kind has counts in `arg`. */
 static inline bool dec_has_counts(unsigned kind)
 {
-    return kind != DEC_PTWRITE && kind != DEC_GAP;
+    return kind != DEC_PTWRITE && kind != DEC_POWER && kind != DEC_GAP;
 }
 
 /* Adds counts to others, both as `arg` has them. False: they do not fit, and nothing was added. */

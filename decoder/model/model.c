@@ -164,13 +164,17 @@ static int keep_mark(struct dec_model *m, struct model_thread *t, const struct d
     struct model_mark mark = {.thread = t->thread, .cpu = e->cpu, .time = e->time, .name = "ptwrite"};
 
     snprintf(mark.detail, sizeof(mark.detail), "0x%" PRIx64, e->arg);
+    if (e->kind == DEC_POWER) {
+        mark.thread = NULL; /* it is the CPU's */
+        mark.name = dec_power_text(e->arg, mark.detail, sizeof(mark.detail));
+    }
     return st_vec_push(&m->marks, mark);
 }
 
 static int keep_marks(struct dec_model *m, struct model_thread *t, const struct dec_event *events, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (events[i].kind == DEC_PTWRITE && keep_mark(m, t, &events[i]))
+        if ((events[i].kind == DEC_PTWRITE || events[i].kind == DEC_POWER) && keep_mark(m, t, &events[i]))
             return -1;
     return 0;
 }

@@ -1,5 +1,8 @@
-/* Runs of instructions, decoded by Zydis and kept by (image, file offset, mode). */
+/* Runs of instructions, decoded by Zydis (and decoder/image/newer.h) and kept by (image, file offset, mode).
+ */
 #include "decoder/pt/code.h"
+
+#include "decoder/image/newer.h"
 
 #include <Zydis/Zydis.h>
 #include <stdlib.h>
@@ -153,18 +156,69 @@ static enum code_end class_of(const ZydisDecodedInstruction *insn)
     return class_by_mnemonic(insn);
 }
 
-static ZyanStatus decode(const struct code *code, enum code_mode mode, const uint8_t *bytes, size_t n,
-                         ZydisDecodedInstruction *insn)
+/* One instruction. */
+struct insn {
+    uint8_t end; /* as of struct code_run; CODE_BAD: it is none, or cut */
+
+    uint8_t length;
+
+    bool cut; /* the bytes end within it */
+
+    bool direct;
+
+    int32_t displacement;
+};
+
+static void decode_older(const struct code *code, enum code_mode mode, const uint8_t *bytes, size_t n,
+                         struct insn *insn)
 {
-    return n ? ZydisDecoderDecodeInstruction(&code->decoder[mode], NULL, bytes, n, insn)
-             : ZYDIS_STATUS_NO_MORE_DATA;
+    ZydisDecodedInstruction zydis;
+    ZyanStatus status = n ? ZydisDecoderDecodeInstruction(&code->decoder[mode], NULL, bytes, n, &zydis)
+                          : ZYDIS_STATUS_NO_MORE_DATA;
+    if (!ZYAN_SUCCESS(status)) {
+        *insn = (struct insn){.end = CODE_BAD, .cut = status == ZYDIS_STATUS_NO_MORE_DATA};
+        return;
+    }
+    *insn = (struct insn){
+        .end = (uint8_t)class_of(&zydis), .length = zydis.length, .direct = zydis.raw.imm[0].is_relative};
+    if (insn->direct)
+        insn->displacement = (int32_t)zydis.raw.imm[0].value.s;
 }
 
-static void finish(struct code_run *run, const ZydisDecodedInstruction *insn)
+/* One that Zydis would not know. False: it is none of those. */
+static bool decode_newer(const struct code *code, enum dec_newer_kind kind, const struct dec_newer *newer,
+                         struct insn *insn)
 {
-    run->length = insn->length;
-    run->direct = insn->raw.imm[0].is_relative;
-    run->displacement = run->direct ? (int32_t)insn->raw.imm[0].value.s : 0;
+    static const uint8_t ends[] = {[DEC_NEWER_PLAIN] = CODE_FALLS,
+                                   [DEC_NEWER_JUMP] = CODE_JUMP,
+                                   [DEC_NEWER_FAR_RETURN] = CODE_FAR_RETURN};
+    switch (kind) {
+    case DEC_NEWER_NONE:
+        return false;
+    case DEC_NEWER_BAD:
+    case DEC_NEWER_CUT:
+        *insn = (struct insn){.end = CODE_BAD, .cut = kind == DEC_NEWER_CUT};
+        return true;
+    case DEC_NEWER_LIKE:
+        decode_older(code, CODE_64, newer->like, newer->nlike, insn);
+        if (insn->end != CODE_BAD)
+            insn->length += newer->length;
+        return true;
+    default:
+        *insn = (struct insn){.end = ends[kind], .length = newer->length};
+        return true;
+    }
+}
+
+static void decode(const struct code *code, enum code_mode mode, const uint8_t *bytes, size_t n,
+                   struct insn *insn)
+{
+    struct dec_newer newer;
+    if (mode == CODE_64 && decode_newer(code, dec_newer_first(bytes, n, &newer), &newer, insn))
+        return;
+    decode_older(code, mode, bytes, n, insn);
+    if (mode == CODE_64 && insn->end == CODE_BAD && !insn->cut)
+        decode_newer(code, dec_newer_last(bytes, n, &newer), &newer, insn);
 }
 
 /* Bytes of a run are read through a window, so that the image is not asked for each instruction. */
@@ -197,19 +251,17 @@ static bool decode_run(const struct code *code, struct window *w, uint64_t addre
 {
     *run = (struct code_run){.end = CODE_FALLS};
     while (run->count < MAX_RUN) {
-        ZydisDecodedInstruction insn;
+        struct insn insn;
         size_t n;
         const uint8_t *bytes = look(w, address + run->bytes, &n);
-        ZyanStatus status = decode(code, mode, bytes, n, &insn);
-        if (status == ZYDIS_STATUS_NO_MORE_DATA && n < LONGEST)
+        decode(code, mode, bytes, n, &insn);
+        if (insn.cut && n < LONGEST)
             return run->count > 0;
-        if (!ZYAN_SUCCESS(status)) {
-            run->end = CODE_BAD;
-            return true;
-        }
-        run->end = class_of(&insn);
+        run->end = insn.end;
         if (run->end != CODE_FALLS) {
-            finish(run, &insn);
+            run->length = insn.length;
+            run->direct = insn.direct;
+            run->displacement = insn.displacement;
             return true;
         }
         run->bytes += insn.length;
@@ -254,12 +306,20 @@ bool code_reaches(struct code *code, const struct dec_space *space, uint64_t tim
     struct window w = {.space = space, .time = time, .address = address};
     uint32_t most = *count;
     for (*count = 0; address < stop && *count < most; (*count)++) {
-        ZydisDecodedInstruction insn;
+        struct insn insn;
         size_t n;
         const uint8_t *bytes = look(&w, address, &n);
-        if (!ZYAN_SUCCESS(decode(code, mode, bytes, n, &insn)))
+        decode(code, mode, bytes, n, &insn);
+        if (insn.end == CODE_BAD)
             return false;
         address += insn.length;
     }
     return address == stop;
+}
+
+bool code_is_vm_entry(const struct dec_space *space, uint64_t time, uint64_t address)
+{
+    uint8_t bytes[3];
+    return dec_space_read(space, time, address, bytes, sizeof(bytes)) == sizeof(bytes) && bytes[0] == 0x0f &&
+           bytes[1] == 0x01 && (bytes[2] == 0xc2 || bytes[2] == 0xc3);
 }

@@ -58,4 +58,7 @@ int code_decode(const struct code *code, const struct dec_space *space, uint64_t
 bool code_reaches(struct code *code, const struct dec_space *space, uint64_t time, uint64_t address,
                   enum code_mode mode, uint64_t stop, uint32_t *count);
 
+/* Whether a VM entry stands there (VMLAUNCH, VMRESUME: SDM, volume 3, "VMX Instruction Reference"). */
+bool code_is_vm_entry(const struct dec_space *space, uint64_t time, uint64_t address);
+
 #endif

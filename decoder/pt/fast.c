@@ -84,7 +84,7 @@ static bool take_over(struct fast *f, size_t psb)
 {
     const struct walk *w = f->w;
     struct fast_state *s = &f->s;
-    if (w->in_tx || w->aborted)
+    if (w->in_tx || w->aborted || w->guest || w->mode_lost)
         return false;
     s->where = w->where;
     s->asked = w->asked;

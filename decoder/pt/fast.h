@@ -244,6 +244,12 @@ static inline void fast_visit(struct fast *f, uint32_t node, unsigned side)
     f->s.begin = false;
 }
 
+/* Whether a PIP packet is one of what is decoded: of no guest. */
+static inline bool fast_is_host(const struct fast *f, const uint8_t *pip)
+{
+    return !(pip[2] & 1) || !f->w->guests;
+}
+
 /* fast.c: */
 
 /* The stretch behind the next PSB, up to `to`. False: it cannot be done here, and is as if it had not been

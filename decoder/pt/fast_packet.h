@@ -126,6 +126,13 @@ static inline size_t packet_size(const uint8_t *p, const uint8_t *end)
     return n <= left ? n : 0;
 }
 
+/* Whether the rest of a CYC packet may be an OVF (erratum SKD007): CYC packets of little do not follow on one
+ * another. */
+static inline bool packet_is_cut_cyc(const uint8_t *p, size_t size, const uint8_t *end)
+{
+    return size == 2 && p[1] == PACKET_EXTENDED && p + 2 < end && p[2] == EXTENDED_OVF;
+}
+
 /* The payload of a whole CYC packet. */
 static inline uint64_t packet_cyc(const uint8_t *p, size_t size)
 {

@@ -118,6 +118,8 @@ static bool on_cyc(struct fast *f, const uint8_t *p, size_t size)
 {
     struct flow_times *t = &f->s.times;
     uint64_t cycles = packet_cyc(p, size);
+    if (packet_is_cut_cyc(p, size, f->end))
+        return false;
     t->counted += cycles;
     if (!t->base.known)
         return true;
@@ -280,7 +282,7 @@ static bool on_disable(struct fast *f, const uint8_t *p)
     fast_edge at;
     bool known = packet_ip(p, &f->s.last_ip);
     uint64_t ip = known ? f->s.last_ip : 0;
-    if (!f->s.on || !find_leaving(f, known, ip, &at))
+    if (!f->s.on || (!known && f->w->skl014) || !find_leaving(f, known, ip, &at))
         return false;
     uint32_t node = at >> FAST_SHIFT;
     fast_run_over(f, node);
@@ -334,6 +336,8 @@ static bool on_interrupt(struct fast *f, uint64_t from, const uint8_t *p)
     f->s.did = true;
     f->s.begin = false;
     if ((*p & 0x1f) == PACKET_PGD) {
+        if (f->w->skd022 && f->s.where.space && code_is_vm_entry(f->s.where.space, f->s.now, from))
+            return false;
         f->s.on = false;
         f->s.leave = from;
         return !fast_trailing(f) || fast_entry_ip(f, TRAIL_DISABLE, 0, from);
@@ -367,7 +371,7 @@ static bool on_fup(struct fast *f, const uint8_t *p)
         f->p += size;
         if ((*p & 0x1f) == PACKET_TIP || (*p & 0x1f) == PACKET_PGD)
             break;
-        if (*p == PACKET_EXTENDED && p[1] == EXTENDED_PIP)
+        if (*p == PACKET_EXTENDED && p[1] == EXTENDED_PIP && fast_is_host(f, p))
             f->s.times.fresh = false;
         else if (*p == PACKET_MODE ? !packet_mode(p, &mode) || mode != f->s.mode : !fast_time(f, p, size))
             return false;
@@ -411,7 +415,7 @@ static bool on_extended(struct fast *f, const uint8_t *p, size_t size)
     case EXTENDED_TNT:
         return on_tnt(f, p);
     case EXTENDED_PIP:
-        return fast_flush(f) && on_paging(f);
+        return fast_is_host(f, p) && fast_flush(f) && on_paging(f);
     case EXTENDED_VMCS: /* tells nothing of the flow */
         f->s.times.fresh = false;
         return true;
@@ -510,7 +514,7 @@ static inline size_t add_cyc(struct tally *sum, const uint8_t *p, const uint8_t 
     uint64_t cycles = sum->cycles + (*p >> 3);
     size_t size = *p & 4 ? 2 : 1;
     if (size == 2) {
-        if (p + 1 >= to || p[1] & 1)
+        if (p + 1 >= to || p[1] & 1 || packet_is_cut_cyc(p, size, to))
             return 0;
         cycles += (uint64_t)(p[1] >> 1) << 5;
     }

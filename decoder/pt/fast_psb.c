@@ -62,7 +62,8 @@ static bool read_header(struct fast *f, const uint8_t *p, bool apply, struct hea
             if (h->has_mode && h->mode != before)
                 return false;
             h->has_mode |= p[1] >> 5 == 0;
-        } else if (*p == PACKET_EXTENDED && (p[1] == EXTENDED_PIP || p[1] == EXTENDED_VMCS)) {
+        } else if (*p == PACKET_EXTENDED &&
+                   ((p[1] == EXTENDED_PIP && fast_is_host(f, p)) || p[1] == EXTENDED_VMCS)) {
             f->s.times.fresh &= !apply;
         } else if (packet_is_time(p)) {
             if (apply && !fast_time(f, p, size))

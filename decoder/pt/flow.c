@@ -2,14 +2,18 @@
 #include "decoder/pt/flow.h"
 
 #include "base/log.h"
+#include "decoder/pt/errata.h"
 #include "decoder/pt/fast.h"
-#include "decoder/pt/pieces.h"
+#include "decoder/pt/prepare.h"
 #include "decoder/pt/walk.h"
 #include "perfdata/format.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Of IA32_RTIT_CTL (SDM, Intel PT, "IA32_RTIT_CTL MSR"), and of attr.config. */
+static const uint64_t EVENT_EN = (uint64_t)1 << 31, DIS_TNT = (uint64_t)1 << 55;
 
 void dec_pt_config_from_cpuid(struct dec_pt_config *config, const char *cpuid)
 {
@@ -55,6 +59,10 @@ void dec_pt_config_from_perf(struct dec_pt_config *config, const uint64_t *priv,
     uint64_t bits = attr ? attr->config : 0;
     config->mtc_freq = (uint8_t)field(bits, word[PD_PT_MTC_FREQ_BITS]);
     config->has_time = (bits & word[PD_PT_TSC_BIT]) != 0;
+    /* The driver's format has these where the CPU has them. */
+    config->event_trace = (bits & EVENT_EN) != 0;
+    config->no_tnt = (bits & DIS_TNT) != 0;
+    config->filtered = word[PD_PT_FILTER_STR_LEN] != 0;
 }
 
 static void set_config(struct pt_config *to, const struct dec_pt_config *from, const struct pt_run *run)
@@ -72,9 +80,7 @@ static void set_config(struct pt_config *to, const struct dec_pt_config *from, c
     to->cpu.family = from->family;
     to->cpu.model = from->model;
     to->cpu.stepping = from->stepping;
-    /* A CPU that libipt does not know yet has no errata that it could work around. */
-    if (pt_cpu_errata(&to->errata, &to->cpu) < 0)
-        memset(&to->errata, 0, sizeof(to->errata));
+    pt_errata_of(from, &to->errata);
 }
 
 /* Bytes were lost before this run: the gap goes to whom the trace before belonged. */
@@ -87,12 +93,20 @@ static void gap_before(struct walk *w, enum dec_gap reason)
     out_gap(w->out, reason, NULL, details[reason]);
 }
 
-static int walk_bytes(struct walk *w, struct fast *fast, const struct pt_run *run)
+static int walk_bytes(struct walk *w, struct fast *fast, struct pt_run *run)
 {
     struct pt_config config;
+    if (w->options->config.event_trace && pt_take_event_trace(run, &w->event_trace, w->err))
+        return ST_ENOMEM;
     set_config(&config, &w->options->config, run);
+    w->guests = pt_run_has_guests(run);
+    w->guest = w->had_guest = w->mode_lost = false;
+    w->modes = 0;
     w->bdm64 = config.errata.bdm64;
     w->bdm70 = config.errata.bdm70;
+    w->skd007 = config.errata.skd007;
+    w->skd022 = config.errata.skd022;
+    w->skl014 = config.errata.skl014 && w->options->config.filtered;
     w->query = pt_qry_alloc_decoder(&config);
     if (!w->query)
         return st_nomem(w->err, "libipt's decoder");
@@ -111,7 +125,7 @@ static int walk_bytes(struct walk *w, struct fast *fast, const struct pt_run *ru
     return rc;
 }
 
-static int walk_runs(struct walk *w, struct fast *fast, const pt_runs *runs)
+static int walk_runs(struct walk *w, struct fast *fast, pt_runs *runs)
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < runs->n; i++) {
@@ -144,8 +158,8 @@ static struct fast *new_fast(struct walk *w, struct fast_graph *graph, size_t by
     return fast;
 }
 
-static int walk_all(const struct dec_flow_options *options, const pt_runs *runs,
-                    struct dec_flow_counts *counts, struct st_error *err)
+static int walk_all(const struct dec_flow_options *options, pt_runs *runs, struct dec_flow_counts *counts,
+                    struct st_error *err)
 {
     struct flow_out out;
     struct fast *fast = NULL;
@@ -167,7 +181,7 @@ static int walk_all(const struct dec_flow_options *options, const pt_runs *runs,
     size_t bytes = 0;
     for (size_t i = 0; i < runs->n; i++)
         bytes += runs->at[i].size;
-    if (rc == 0 && !options->reference)
+    if (rc == 0 && !options->reference && !options->config.no_tnt)
         fast = new_fast(w, &graph, bytes);
     if (rc == 0)
         rc = walk_runs(w, fast, runs);

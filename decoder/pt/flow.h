@@ -11,6 +11,7 @@
  * more;
  *   - DEC_ENABLE has DEC_RESUMED where it goes on behind the branch that left, or at the `from` of the
  * asynchronous end;
+ *   - DEC_POWER stands anywhere, also while tracing is off;
  *   - DEC_GAP: a branch before it may have `to` 0 where its target was lost.
  * After an error decoding goes on at the next packet that tells an address, or at the next PSB where the
  * packets themselves are damaged. A gap that follows another of the same reason and file with nothing decoded
@@ -52,6 +53,12 @@ struct dec_pt_config {
                            (pd_auxtrace.reference); 0: they are 0 */
 
     bool has_time; /* TSC packets were recorded */
+
+    bool event_trace; /* packets of Event Trace may be there (IA32_RTIT_CTL.EventEn) */
+
+    bool no_tnt; /* TNT packets were not recorded (IA32_RTIT_CTL.DisTNT) */
+
+    bool filtered; /* by addresses */
 };
 
 /* Fills it from a perf.data: the words of PD_RECORD_AUXTRACE_INFO (perfdata/format.h), the attribute of the

@@ -10,14 +10,27 @@ static const uint64_t NO_OFFSET = UINT64_MAX;
 static const double LONGEST =
     1e12; /* TSC ticks, minutes, without any absolute time: those cycles are damage */
 
+/* Erratum SKD007: an OVF stands within a CYC. */
+static void mend_cyc(struct pt_packet_decoder *decoder, struct pt_packet *packet, uint64_t offset)
+{
+    const struct pt_config *config = pt_pkt_get_config(decoder);
+    const uint8_t *p = config->begin + offset;
+    if (packet->type != ppt_cyc || !config->errata.skd007 || !packet_is_cut_cyc(p, packet->size, config->end))
+        return;
+    packet->type = ppt_ovf;
+    pt_pkt_sync_set(decoder, offset + 3);
+}
+
 /* The next packet of a decoder, past what is no packet. False: none left. */
 static bool next_packet(struct pt_packet_decoder *decoder, struct pt_packet *packet, uint64_t *offset)
 {
     for (;;) {
         if (pt_pkt_get_offset(decoder, offset) == 0) {
             int size = pt_pkt_next(decoder, packet, sizeof(*packet));
-            if (size >= 0)
+            if (size >= 0) {
+                mend_cyc(decoder, packet, *offset);
                 return true;
+            }
             if (size == -pte_eos)
                 return false;
         }
@@ -318,6 +331,8 @@ bool times_bound(struct flow_times *t, const uint8_t *p, const uint8_t *end)
     while (p < end) {
         size_t size = packet_size(p, end);
         if (size == 0)
+            return false;
+        if ((*p & 3) == 3 && packet_is_cut_cyc(p, size, end))
             return false;
         if (*p & 1 || *p == PACKET_EXTENDED) {
             unpack(p, size, &packet);

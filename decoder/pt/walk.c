@@ -368,6 +368,26 @@ static bool leaves(const struct walk *w, const struct walk_branch *b)
     return !b->direct || ip == b->target;
 }
 
+/* The held event says that tracing went off, and not with which branch. */
+static bool ends_somewhere(const struct walk *w)
+{
+    return w->held && w->event.type == ptev_disabled && !w->event.status_update && w->event.ip_suppressed;
+}
+
+/* Erratum SKL014: it may have been this direct branch, or another further on. */
+static int lose_end(struct walk *w)
+{
+    w->held = false;
+    w->leave = 0;
+    w->enabled = false;
+    walk_time(w, &w->event_time);
+    return walk_gap(
+        w, 0, DEC_GAP_MISMATCH, NULL,
+        "with which branch at or behind 0x%llx tracing left its address filter is not known: this CPU "
+        "leaves out the address (erratum SKL014)",
+        (unsigned long long)w->ip);
+}
+
 static int leave(struct walk *w, struct walk_branch *b)
 {
     const struct pt_event *event = &w->event;
@@ -392,10 +412,13 @@ static int leave(struct walk *w, struct walk_branch *b)
     return 0;
 }
 
-/* A far transfer may switch the address space: that event comes before the packet with its target. */
+/* A far transfer may switch the address space or the virtual machine, or both, in any order: those events
+ * come before the packet with its target. */
 static int take_paging(struct walk *w)
 {
-    int rc = walk_take_bound(w, ptev_paging);
+    int rc = walk_take_bound(w, ptev_vmcs);
+    if (rc == 0)
+        rc = walk_take_bound(w, ptev_paging);
     if (rc == 0)
         rc = walk_take_bound(w, ptev_vmcs);
     return rc;
@@ -434,6 +457,8 @@ static int walk_branch(struct walk *w, const struct code_run *run)
         return rc;
     if (leaves(w, &b))
         return leave(w, &b);
+    if (w->skl014 && b.direct && run->end != CODE_COND_JUMP && ends_somewhere(w))
+        return lose_end(w);
     if (b.direct && run->end != CODE_COND_JUMP) {
         if (is_endless(w, b.target))
             return w->status & pts_eos
@@ -443,12 +468,21 @@ static int walk_branch(struct walk *w, const struct code_run *run)
     } else {
         w->loop_n = 0;
     }
+    if (run->end == CODE_COND_JUMP && w->options->config.no_tnt)
+        return walk_gap(w, WALK_LOST, DEC_GAP_LEFT_OUT, NULL,
+                        "whether the jump at 0x%llx was taken was not recorded: the trace has no TNT packets",
+                        (unsigned long long)w->ip);
     rc = decide(w, &b);
     if (rc == 0 && w->bdm64)
         rc = mend_abort(w, &b);
     if (rc)
         return rc;
     bool kernel = (w->ip | b.to) >> 63;
+    if (w->guest) { /* it went to a place there */
+        b.to = 0;
+        walk_send(w, &b);
+        return walk_guest(w);
+    }
     walk_send(w, &b);
     w->ip = b.to;
     return kernel ? walk_ask(w) : 0;

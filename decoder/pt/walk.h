@@ -48,7 +48,15 @@ struct walk {
 
     bool in_tx, aborted;
 
-    bool bdm64, bdm70; /* the CPU has that erratum */
+    bool bdm64, bdm70, skd007, skd022, skl014; /* the CPU has that erratum, and it can matter (errata.h) */
+
+    bool event_trace; /* packets of Event Trace were taken out of the run */
+
+    bool guests, guest, had_guest; /* PIP packets with NR=1 tell of guests; one runs, or may; one ran */
+
+    unsigned modes; /* that packets told of so far, a bit each */
+
+    bool mode_lost; /* an overflow may have lost a change of it */
 
     uint64_t leave; /* where the last DEC_DISABLE would have gone on; 0: unknown */
 
@@ -144,6 +152,9 @@ int walk_take_bound(struct walk *w, enum pt_event_type type);
 
 /* Takes what is bound to ip (or, with tracing off, to nothing). 0 or a walk_result. */
 int walk_events(struct walk *w);
+
+/* A guest runs from here on: its code is not known. Reports a gap; a walk_result. */
+int walk_guest(struct walk *w);
 
 /* Skips to the next packet that tells where execution is. 0: found, ip is set. */
 int walk_skip(struct walk *w);

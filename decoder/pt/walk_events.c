@@ -107,6 +107,41 @@ static bool is_due(const struct walk *w)
     }
 }
 
+int walk_guest(struct walk *w)
+{
+    return walk_gap(w, WALK_LOST, DEC_GAP_NO_IMAGE, NULL,
+                    "a virtual machine's guest runs: its code is not known");
+}
+
+/* Whether execution can be followed from a place that a packet told while it was not. In Linux code above 4
+ * GiB is of 64 bits. */
+static bool can_begin(struct walk *w, uint64_t ip)
+{
+    if (w->mode_lost && ip >> 32) {
+        w->mode_lost = false;
+        w->mode = CODE_64;
+    }
+    return !w->guest && !w->mode_lost;
+}
+
+/* Page tables are switched, and with them perhaps host and guest. `bound`: by the instruction at which the
+ * walk stands, which is told first. Else the event has a place, at which execution is then. */
+static int on_paging(struct walk *w, bool non_root, bool bound, uint64_t ip)
+{
+    bool before = w->guest;
+    w->guest = non_root && w->guests;
+    w->had_guest |= w->guest;
+    if (w->guest == before || !w->enabled || bound || w->event.ip_suppressed)
+        return 0;
+    if (w->guest)
+        return walk_guest(w);
+    if (!can_begin(w, ip))
+        return 0;
+    int rc = walk_ask(w);
+    walk_stretch(w, ip, 0);
+    return rc;
+}
+
 static int on_enabled(struct walk *w)
 {
     const struct pt_event *event = &w->event;
@@ -117,14 +152,34 @@ static int on_enabled(struct walk *w)
     if (w->enabled)
         return walk_refused(w, -pte_bad_context);
     uint64_t ip = event->variant.enabled.ip;
+    if (!can_begin(w, ip)) {
+        w->enabled = true;
+        return w->guest ? walk_guest(w) : WALK_LOST;
+    }
     int rc = walk_ask(w);
     walk_stretch(w, ip, w->leave && w->leave == ip ? DEC_RESUMED : 0);
     return rc;
 }
 
+/* Erratum SKD022: a VM entry that ends tracing has a FUP as if an interrupt had come before it. */
+static void leave_by_vm_entry(struct walk *w)
+{
+    const struct code_run run = {.end = CODE_FAR_RETURN, .length = 3};
+    struct walk_branch b = {.run = &run, .next = w->ip + run.length, .taken = true};
+    out_ran(w->out, 1);
+    walk_send(w, &b);
+    out_event(w->out, DEC_DISABLE, 0, w->ip, 0, 0);
+    w->leave = 0;
+    w->enabled = false;
+}
+
 static int on_async_disabled(struct walk *w)
 {
     w->begin = false;
+    if (w->skd022 && w->where.space && code_is_vm_entry(w->where.space, w->now, w->ip)) {
+        leave_by_vm_entry(w);
+        return 0;
+    }
     out_event(w->out, DEC_DISABLE, DEC_ASYNC_DISABLE | (w->in_tx ? DEC_IN_TX : 0), w->ip, 0, 0);
     w->leave = w->ip;
     w->enabled = false;
@@ -155,6 +210,12 @@ static int on_overflow(struct walk *w)
         w->enabled = false;
         return 0;
     }
+    w->guest |= w->had_guest; /* the PIP packet that would say who runs may have been lost */
+    w->mode_lost |= w->modes & (w->modes - 1);
+    if (!can_begin(w, w->event.variant.overflow.ip)) {
+        w->enabled = true;
+        return w->guest ? walk_guest(w) : WALK_LOST;
+    }
     int rc = walk_ask(w);
     walk_stretch(w, w->event.variant.overflow.ip, 0);
     return rc;
@@ -168,11 +229,18 @@ static int on_exec_mode(struct walk *w)
     unsigned mode = event->variant.exec_mode.mode;
     if (mode > ptem_64bit)
         return walk_refused(w, -pte_bad_packet);
-    if (event->status_update && w->enabled && w->mode_known && w->mode != modes[mode])
+    if (event->status_update && w->enabled && w->mode_known && !w->mode_lost && w->mode != modes[mode])
         return walk_refused(w, -pte_bad_status_update);
+    bool lost = w->mode_lost;
     w->mode = modes[mode];
     w->mode_known = true;
-    return 0;
+    w->modes |= 1u << w->mode;
+    w->mode_lost = false;
+    if (!lost || !w->enabled || event->ip_suppressed || w->guest)
+        return 0;
+    int rc = walk_ask(w);
+    walk_stretch(w, event->variant.exec_mode.ip, 0);
+    return rc;
 }
 
 static int on_tsx(struct walk *w)
@@ -187,6 +255,49 @@ static void on_ptwrite(struct walk *w)
     uint64_t ip = w->event.ip_suppressed ? w->ip : w->event.variant.ptwrite.ip;
     w->begin = false;
     out_event(w->out, DEC_PTWRITE, 0, ip, 0, w->event.variant.ptwrite.payload);
+}
+
+static void on_power(struct walk *w, enum dec_power what, uint32_t value, uint64_t ip)
+{
+    w->begin = false;
+    out_event(w->out, DEC_POWER, 0, ip, 0, DEC_POWER_ARG(what, value));
+}
+
+static uint32_t entry_of(const struct pt_event *event)
+{
+    return (uint32_t)(event->variant.pwre.state << 4 | event->variant.pwre.sub_state) |
+           (event->variant.pwre.hw ? 256u : 0);
+}
+
+static uint32_t exit_of(const struct pt_event *event)
+{
+    uint32_t wake = (event->variant.pwrx.interrupt ? DEC_WAKE_INTERRUPT : 0) |
+                    (event->variant.pwrx.store ? DEC_WAKE_STORE : 0) |
+                    (event->variant.pwrx.autonomous ? DEC_WAKE_HARDWARE : 0);
+    return (uint32_t)event->variant.pwrx.last << 4 | (uint32_t)event->variant.pwrx.deepest << 12 | wake << 16;
+}
+
+static void take_power(struct walk *w)
+{
+    const struct pt_event *event = &w->event;
+    bool known = !event->ip_suppressed;
+    switch (event->type) {
+    case ptev_mwait:
+        on_power(w, DEC_POWER_MWAIT, event->variant.mwait.hints, known ? event->variant.mwait.ip : 0);
+        break;
+    case ptev_exstop: /* with an address it may have been a packet of Event Trace */
+        if (!w->event_trace || !known)
+            on_power(w, DEC_POWER_STOPPED, 0, known ? event->variant.exstop.ip : 0);
+        break;
+    case ptev_pwre:
+        on_power(w, DEC_POWER_ENTRY, entry_of(event), 0);
+        break;
+    case ptev_pwrx:
+        on_power(w, DEC_POWER_EXIT, exit_of(event), 0);
+        break;
+    default:
+        break;
+    }
 }
 
 /* Whether something happens with the held event at its time: not with one that has no place, nor with the
@@ -227,7 +338,12 @@ static int on_event(struct walk *w)
     case ptev_ptwrite:
         on_ptwrite(w);
         return 0;
+    case ptev_paging:
+        return on_paging(w, w->event.variant.paging.non_root, true, 0);
+    case ptev_async_paging:
+        return on_paging(w, w->event.variant.async_paging.non_root, false, w->event.variant.async_paging.ip);
     default:
+        take_power(w);
         return 0;
     }
 }
@@ -272,14 +388,16 @@ static int lost_event(struct walk *w)
         return SEARCH;
     case ptev_async_branch:
         w->held = false;
-        if (w->event.ip_suppressed)
-            return SEARCH;
+        if (w->event.ip_suppressed || !can_begin(w, w->event.variant.async_branch.to))
+            return SEARCH; /* whether it left the guest or changed the mode comes behind it */
         walk_stretch(w, w->event.variant.async_branch.to, 0);
         return 0;
     default:
         break;
     }
     int rc = on_event(w);
+    if (rc == WALK_LOST && (w->guest || w->mode_lost))
+        return SEARCH;
     return rc ? rc : w->begin ? 0 : SEARCH;
 }
 
@@ -302,7 +420,7 @@ static int lost_query(struct walk *w)
     if (status < 0)
         return walk_refused(w, status);
     w->status = status;
-    if (status & pts_ip_suppressed)
+    if (status & pts_ip_suppressed || !can_begin(w, ip))
         return SEARCH;
     if (walk_after_query(w, &w->event_time))
         walk_time(w, &w->event_time);

@@ -92,7 +92,7 @@ static const struct dec_thread *owner(struct dec_turns *t, struct ring_state *r,
         r->handed_over = true;
     if (e->kind == DEC_ENABLE)
         r->running = e->flags & DEC_KERNEL_TO;
-    else
+    else if (e->kind != DEC_POWER)
         r->running = e->kind != DEC_DISABLE && e->kind != DEC_GAP && (e->flags & DEC_KERNEL_TO);
     return thread;
 }

@@ -107,6 +107,64 @@ static void trace_other(struct script *s)
     put_ip(s, ppt_tip, BASE);
 }
 
+static void put_pip(struct script *s, bool guest)
+{
+    put(s, (struct pt_packet){.type = ppt_pip, .payload.pip = {.cr3 = 0x7000, .nr = guest}});
+}
+
+static void trace_guest(struct script *s)
+{
+    put_tnt(s, "N");
+    put_pip(s, true);
+    put(s, (struct pt_packet){.type = ppt_vmcs, .payload.vmcs = {.base = 0x5000}});
+    put_mode(s, ptem_32bit);
+    put_ip(s, ppt_tip, BASE);
+    put_tnt(s, "TTT");
+    put_ip(s, ppt_fup, BASE);
+    put_pip(s, false);
+    put_mode(s, ptem_64bit);
+    put_ip(s, ppt_tip, BASE + 5);
+    put_tnt(s, "T");
+    put_plain(s, ppt_ovf);
+    put_ip(s, ppt_fup, BASE);
+    put_tnt(s, "T");
+    put_pip(s, false);
+    put_psb(s, BASE, 20000);
+    put_tnt(s, "T");
+}
+
+static void put_bytes(struct script *s, const uint8_t *bytes, size_t n)
+{
+    size_t at = script_size(s);
+    for (size_t i = 0; i < n; i++)
+        put_plain(s, ppt_pad);
+    memcpy(s->trace + at, bytes, n);
+}
+
+static void trace_event_trace(struct script *s)
+{
+    put_tnt(s, "N");
+    put_bytes(s, (const uint8_t[]){0x99, 0x05}, 2);
+    put_ip(s, ppt_fup, BASE + 3);
+    put_bytes(s, (const uint8_t[]){0x02, 0x13, 0x82, 0x00}, 4);
+    put_ip(s, ppt_fup, BASE + 3);
+    put_tnt(s, "T");
+    put_bytes(s, (const uint8_t[]){0x02, 0x53, 0x00, 0x13, 0x02, 0x13, 0x81, 0, 0, 0, 0}, 11);
+    put_bytes(s, (const uint8_t[]){0x02, 0x13, 0x01, 0x0e}, 4);
+    put_ip(s, ppt_fup, BASE + 4);
+    put_ip(s, ppt_tip, BASE);
+    put_tnt(s, "N");
+}
+
+static void trace_newer(struct script *s)
+{
+    put_tnt(s, "N");
+    put_ip(s, ppt_tip, BASE);
+    put_tnt(s, "N");
+    put_ip(s, ppt_fup, BASE + 0xd);
+    put_ip(s, ppt_tip, BASE);
+}
+
 /* Reserved bits of a TMA packet are set. */
 static void trace_damage(struct script *s)
 {
@@ -134,6 +192,17 @@ static void trace_damage(struct script *s)
     {                                                                                                        \
         0xf3, 0x48, 0x0f, 0xae, 0xe0, 0x75, 0x02, 0xff, 0xe0, 0x0f, 0x05, 0x48, 0xcf, 0xcc                   \
     }
+/* jne +3; vmresume; jne -7 */
+#define GUEST                                                                                                \
+    {                                                                                                        \
+        0x75, 0x03, 0x0f, 0x01, 0xc3, 0x75, 0xf9                                                             \
+    }
+/* add $1,%r16; push2 %rax,%rbx; jne +11; jmpabs; {rex2} ret */
+#define NEWER                                                                                                \
+    {                                                                                                        \
+        0xd5, 0x18, 0x83, 0xc0, 0x01, 0x62, 0xf4, 0x64, 0x18, 0xff, 0xf0, 0x75, 0x0b, 0xd5, 0x00, 0xa1,      \
+            0x77, 0x77, 0x77, 0x77, 0x77, 0x77, 0x77, 0x77, 0xd5, 0x00, 0xc3                                 \
+    }
 
 static const struct seed seeds[] = {
     {"loop", {0, 0, 8, 0}, LOOP, trace_loop},
@@ -147,6 +216,11 @@ static const struct seed seeds[] = {
     {"losses", {0, 8 | 16, 8, 100}, LOOP, trace_losses},
     {"tsx", {128, 1, 8, 0}, LOOP, trace_tsx},
     {"other", {0, 0, 8, 0}, OTHER, trace_other},
+    {"newer", {0, 0, 8, 0}, NEWER, trace_newer},
+    {"guest", {0, 0, 8, 0}, GUEST, trace_guest},
+    {"event-trace", {0, 32, 8, 0}, LOOP, trace_event_trace},
+    {"no-tnt", {0, 64, 8, 128}, CALLS, trace_calls},
+    {"newer32", {64, 0, 8, 0}, NEWER, trace_newer},
 };
 
 static void save(const char *folder, const struct seed *seed)

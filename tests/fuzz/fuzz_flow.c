@@ -56,7 +56,7 @@ static int look(void *ctx, const struct dec_stream_info *info, const struct dec_
         require(e->kind != DEC_GAP || (i + 1 == n && detail));
         if (e->kind == DEC_ENABLE)
             require(!c->on && (e->to != 0 || e->from == 0));
-        else if (e->kind != DEC_GAP && e->kind != DEC_PTWRITE)
+        else if (e->kind != DEC_GAP && e->kind != DEC_PTWRITE && e->kind != DEC_POWER)
             require(c->on);
         require(st_vec_push(&c->events, *e) == 0);
         c->on = e->kind == DEC_ENABLE || (c->on && e->kind != DEC_DISABLE && e->kind != DEC_GAP);
@@ -83,6 +83,8 @@ static void configure(struct dec_flow_options *options, const uint8_t *head)
     config->bits = head[0] & 64 ? 32 : 64;
     config->family = head[0] & 128 ? 6 : 0;
     config->model = head[1] & 1 ? 0x3d : 0x5e;
+    config->event_trace = head[1] & 32;
+    config->no_tnt = head[1] & 64;
     options->snapshot = head[1] & 2;
     options->overwritten = head[1] & 4;
 }

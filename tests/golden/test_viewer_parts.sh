@@ -50,6 +50,18 @@ for stall in 1 2 3 5; do
     sum=$("$STALLTRAP" report p.db parts --stall $stall --format json | python3 -c 'import json, sys; print(sum(r["total_ns"] for r in json.load(sys.stdin)))')
     [ "$sum" = "$(sqlite3 p.db "SELECT duration_ns FROM stall WHERE id = $stall")" ] || { echo "FAILED: the parts of $stall are $sum"; failed=$((failed + 1)); }
 done
+# Whether its CPU slept as the thread was woken (at 52 ms): asleep before it, awake after it, and nothing between.
+sleeps() { # NAME EXPECTED MARKS: rows of mark
+    cp p.db s.db
+    sqlite3 s.db "INSERT INTO mark (cpu, time_ns, name, detail) VALUES $3"
+    got=$("$STALLTRAP" report s.db | sed -n 's/^  its CPU   //p')
+    [ "$got" = "$2" ] || { echo "FAILED: $1: '$got'"; failed=$((failed + 1)); }
+}
+sleeps 'a CPU that slept' 'CPU 1 slept as the thread was woken, and was awake 80.0 us later, of 3.00 ms that it was ready (deepest MWAIT 0x60, last 0x20, by an interrupt)' \
+    "(1, 51000000, 'asleep', 'MWAIT 0x60'), (1, 52080000, 'awake', 'deepest MWAIT 0x60, last 0x20, by an interrupt'), (1, 53000000, 'asleep', 'MWAIT 0x00'), (1, 54000000, 'awake', 'x')"
+sleeps 'another CPU slept' '' "(0, 51000000, 'asleep', 'MWAIT 0x60'), (0, 52080000, 'awake', 'x')"
+sleeps 'it went to sleep later' '' "(1, 52000000, 'asleep', 'MWAIT 0x60'), (1, 52080000, 'awake', 'x')"
+sleeps 'it was awake before' '' "(1, 51000000, 'asleep', 'MWAIT 0x60'), (1, 51999000, 'awake', 'x')"
 "$STALLTRAP" report p.db | sed -n '/where the time went/,/ 0\.6 %/p' >text
 diff -u - text <<'END' || { echo "FAILED: the lines of the report"; failed=$((failed + 1)); }
   where the time went:

@@ -175,13 +175,17 @@ static inline size_t script_size(const struct script *s)
 
 static inline void script_line(struct script *s, const struct dec_event *e)
 {
-    static const char *const kinds[] = {"jcc",    "jmp",   "call", "ret", "farcall", "farret",
-                                        "farjmp", "async", "on",   "off", "gap",     "ptw"};
+    static const char *const kinds[] = {"jcc",   "jmp", "call", "ret", "farcall", "farret", "farjmp",
+                                        "async", "on",  "off",  "gap", "ptw",     "power"};
     char line[160];
     int n;
     if (e->kind == DEC_GAP)
         n = snprintf(line, sizeof(line), "gap %d\n", (int)e->arg);
-    else
+    else if (e->kind == DEC_POWER) {
+        char text[DEC_POWER_TEXT];
+        const char *name = dec_power_text(e->arg, text, sizeof(text));
+        n = snprintf(line, sizeof(line), "%s %llx %s\n", name, (unsigned long long)e->from, text);
+    } else
         n = snprintf(line, sizeof(line), "%s %llx %llx%s%s%s%s%s%s%s\n", kinds[e->kind],
                      (unsigned long long)e->from, (unsigned long long)e->to,
                      e->kind == DEC_COND_JUMP && !(e->flags & DEC_TAKEN) ? " not" : "",
@@ -203,7 +207,8 @@ static inline int script_emit(void *ctx, const struct dec_stream_info *info, con
         assert_true(events[i].time >= s->last_time); /* time never goes back */
         s->last_time = events[i].time;
         assert_false(s->on && events[i].kind == DEC_ENABLE); /* it ended first */
-        s->on = events[i].kind != DEC_DISABLE && events[i].kind != DEC_GAP;
+        if (events[i].kind != DEC_POWER)
+            s->on = events[i].kind != DEC_DISABLE && events[i].kind != DEC_GAP;
         assert_true(events[i].kind != DEC_GAP || (i + 1 == n && detail));
         assert_int_equal(st_vec_push(&s->events, events[i]), 0);
         script_line(s, &events[i]);

@@ -66,22 +66,28 @@ static void many_bits_in_one_packet(void **state)
     script_expect(s, expected);
 }
 
-/* MWAIT with its power states, and what else tells nothing of the flow: the branches around it stay. */
-static void power_events_change_nothing(void **state)
+/* A CPU that slept: the branches around it stay, and they are told. */
+static void power_events_are_told(void **state)
 {
     struct script *s = *state;
     script_code(s, 0x1000, 0x75, 0xfe, 0x0f, 0x01, 0xc9, 0x75, 0xfe); /* 1002 mwait; 1005 jne */
-    put_psb(s, 0x1000, 0);
+    put_psb(s, 0x1000, 1000);
     put_tnt(s, "N");
-    put(s, (struct pt_packet){.type = ppt_mwait, .payload.mwait = {.hints = 0x20, .ext = 1}});
-    put(s, (struct pt_packet){.type = ppt_pwre, .payload.pwre = {.state = 2, .sub_state = 0}});
+    put(s, (struct pt_packet){.type = ppt_pwre, .payload.pwre = {.state = 2, .sub_state = 1}});
+    put_tsc(s, 2000);
     put(s, (struct pt_packet){.type = ppt_exstop, .payload.exstop = {.ip = 0}});
+    put_tsc(s, 9000);
     put(s, (struct pt_packet){.type = ppt_cbr, .payload.cbr = {.ratio = 8}});
-    put(s, (struct pt_packet){.type = ppt_pwrx, .payload.pwrx = {.last = 3, .deepest = 3, .interrupt = 1}});
+    put(s, (struct pt_packet){.type = ppt_pwrx, .payload.pwrx = {.last = 2, .deepest = 3, .interrupt = 1}});
     put_tnt(s, "N");
     script_expect(s, "on 0 1000\n"
                      "jcc 1000 1002 not\n"
+                     "asleep 0 MWAIT 0x21\n"
+                     "stopped 0 \n"
+                     "awake 0 deepest MWAIT 0x30, last 0x20, by an interrupt\n"
                      "jcc 1005 1007 not\n");
+    assert_int_equal(s->events.at[3].time, 2000);
+    assert_int_equal(s->events.at[4].time, 9000);
 }
 
 /* MWAIT and EXSTOP with the address of their instruction. */
@@ -91,12 +97,36 @@ static void power_events_with_an_address(void **state)
     script_code(s, 0x1000, 0x75, 0xfe, 0x0f, 0x01, 0xc9, 0x75, 0xfe);
     put_psb(s, 0x1000, 0);
     put_tnt(s, "N");
+    put(s, (struct pt_packet){.type = ppt_mwait, .payload.mwait = {.hints = 0x60, .ext = 1}});
     put(s, (struct pt_packet){.type = ppt_exstop, .payload.exstop = {.ip = 1}});
     put_ip(s, ppt_fup, 0x1002);
     put_tnt(s, "N");
     script_expect(s, "on 0 1000\n"
                      "jcc 1000 1002 not\n"
+                     "mwait 1002 MWAIT 0x60\n"
+                     "stopped 1002 \n"
                      "jcc 1005 1007 not\n");
+}
+
+/* Where no branches are recorded (perf's branch=0), or the kernel is not. */
+static void power_events_while_tracing_is_off(void **state)
+{
+    struct script *s = *state;
+    script_code(s, 0x1000, 0x75, 0xfe);
+    put_psb(s, 0, 1000);
+    put(s, (struct pt_packet){.type = ppt_pwre, .payload.pwre = {.state = 0, .hw = 1}});
+    put_tsc(s, 5000);
+    put(s, (struct pt_packet){.type = ppt_pwrx, .payload.pwrx = {.store = 1, .autonomous = 1}});
+    put_psb(s, 0, 6000);
+    put(s, (struct pt_packet){.type = ppt_pwre, .payload.pwre = {.state = 5}});
+    put_ip(s, ppt_tip_pge, 0x1000);
+    put_tnt(s, "N");
+    script_expect(s, "asleep 0 MWAIT 0x00, by the hardware\n"
+                     "awake 0 deepest MWAIT 0x00, last 0x00, by a store to what it watched and the hardware\n"
+                     "asleep 0 MWAIT 0x50\n"
+                     "on 0 1000\n"
+                     "jcc 1000 1002 not\n");
+    assert_int_equal(s->events.at[1].time, 5000);
 }
 
 /* Page tables and virtual machines change, and a model's own packet: on the way, and in a PSB+. */
@@ -244,15 +274,11 @@ static void a_start_that_is_told_twice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SCRIPT_TEST(a_tip_may_come_behind_later_bits),
-        SCRIPT_TEST(deferred_tips_before_an_interrupt),
-        SCRIPT_TEST(many_bits_in_one_packet),
-        SCRIPT_TEST(power_events_change_nothing),
-        SCRIPT_TEST(power_events_with_an_address),
-        SCRIPT_TEST(what_is_only_told_changes_nothing),
-        SCRIPT_TEST(virtual_machines_are_passed_over),
-        SCRIPT_TEST(many_psbs_while_tracing_is_off),
-        SCRIPT_TEST(a_trace_that_is_stopped_by_a_filter),
+        SCRIPT_TEST(a_tip_may_come_behind_later_bits),  SCRIPT_TEST(deferred_tips_before_an_interrupt),
+        SCRIPT_TEST(many_bits_in_one_packet),           SCRIPT_TEST(power_events_are_told),
+        SCRIPT_TEST(power_events_with_an_address),      SCRIPT_TEST(power_events_while_tracing_is_off),
+        SCRIPT_TEST(what_is_only_told_changes_nothing), SCRIPT_TEST(virtual_machines_are_passed_over),
+        SCRIPT_TEST(many_psbs_while_tracing_is_off),    SCRIPT_TEST(a_trace_that_is_stopped_by_a_filter),
         SCRIPT_TEST(a_start_that_is_told_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
