@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { ST_COMM = 16 }; /* a name and its NUL, as the kernel keeps it (TASK_COMM_LEN) */
+
 static int take_kind(struct st_target *t, enum st_target_kind kind, struct st_error *err)
 {
     if (t->kind != ST_TARGET_NONE && t->kind != kind)
@@ -23,19 +25,29 @@ static int take_kind(struct st_target *t, enum st_target_kind kind, struct st_er
     return 0;
 }
 
-static int push_pid(struct st_target *t, pid_t pid, struct st_error *err)
+int st_target_add(struct st_target *t, pid_t pid, struct st_error *err)
 {
-    pid_t *grown;
-
     for (size_t i = 0; i < t->npids; i++)
         if (t->pids[i] == pid)
             return 0;
-    grown = reallocarray(t->pids, t->npids + 1, sizeof(*grown));
-    if (!grown)
+    if (st_vec_reserve_raw((void **)&t->pids, &t->room, t->npids, 1, sizeof(*t->pids)))
         return st_nomem(err, "the list of processes");
-    t->pids = grown;
     t->pids[t->npids++] = pid;
     return 0;
+}
+
+void st_target_remove(struct st_target *t, pid_t pid)
+{
+    for (size_t i = 0; i < t->npids; i++)
+        if (t->pids[i] == pid) {
+            memmove(&t->pids[i], &t->pids[i + 1], (--t->npids - i) * sizeof(*t->pids));
+            return;
+        }
+}
+
+bool st_target_waits(const struct st_target *t)
+{
+    return t->kind == ST_TARGET_COMM || t->kind == ST_TARGET_CGROUP;
 }
 
 int st_target_add_pids(void *to, const char *text, struct st_error *err)
@@ -55,7 +67,7 @@ int st_target_add_pids(void *to, const char *text, struct st_error *err)
         if (!rc)
             rc = st_parse_number("-p", one, 1, INT_MAX, &pid, err);
         if (!rc)
-            rc = push_pid(t, (pid_t)pid, err);
+            rc = st_target_add(t, (pid_t)pid, err);
         text += len;
         text += strspn(text, blanks);
         text += *text == ',';
@@ -130,6 +142,18 @@ static long status_number(pid_t pid, const char *key)
     return value;
 }
 
+bool st_target_has_threads(pid_t pid)
+{
+    return status_number(pid, "Threads:") > 1;
+}
+
+pid_t st_target_parent(pid_t pid)
+{
+    long parent = status_number(pid, "PPid:");
+
+    return parent > 0 ? (pid_t)parent : 0;
+}
+
 static int resolve_pids(struct st_target *t, struct st_error *err)
 {
     for (size_t i = 0; i < t->npids; i++) {
@@ -161,85 +185,130 @@ static bool read_comm(const char *pid, char *comm, size_t size)
     return ok;
 }
 
-struct comm_search {
-    struct st_target *t;
+/* It keeps its name until it is reaped. */
+static bool has_ended(pid_t pid)
+{
+    char path[64], line[512];
+    const char *end = NULL;
+    FILE *f;
 
-    ST_VEC(char *) names; /* seen, for the hint */
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    f = fopen(path, "re");
+    /* The name in brackets may hold anything; the last bracket ends it. */
+    if (f && fgets(line, sizeof(line), f))
+        end = strrchr(line, ')');
+    if (f)
+        fclose(f);
+    return !end || end[1] != ' ' || end[2] == 'Z' || end[2] == 'X';
+}
+
+typedef ST_VEC(char *) name_list;
+
+/* What is looked for, and what is there. */
+struct comm_search {
+    const char *comm;
+
+    st_cgroup_process_fn *fn;
+
+    void *ctx;
+
+    name_list *others; /* their names; NULL: nobody asks */
 };
 
-static int match_comm(struct comm_search *s, const char *pid, struct st_error *err)
+static int match_comm(const struct comm_search *s, const char *pid, struct st_error *err)
 {
-    char comm[64];
-    char *copy;
+    char comm[64], *copy;
 
     if (!read_comm(pid, comm, sizeof(comm)))
         return errno == EMFILE || errno == ENFILE || errno == ENOMEM
-                   ? st_fail_errno(err, ST_EFAIL, "cannot read /proc/%s/comm to find '%s'", pid, s->t->comm)
+                   ? st_fail_errno(err, ST_EFAIL, "cannot read /proc/%s/comm to find '%s'", pid, s->comm)
                    : 0;
-    if (!strcmp(comm, s->t->comm))
-        return atoi(pid) == getpid() ? 0 : push_pid(s->t, atoi(pid), err);
+    if (!strcmp(comm, s->comm))
+        return atoi(pid) == getpid() || has_ended(atoi(pid)) ? 0 : s->fn(s->ctx, atoi(pid), err);
+    if (!s->others)
+        return 0;
     copy = strdup(comm);
-    if (!copy || st_vec_push(&s->names, copy)) {
-        free(copy);
-        return st_nomem(err, "process names");
-    }
-    return 0;
+    if (copy && !st_vec_push(s->others, copy))
+        return 0;
+    free(copy);
+    return st_nomem(err, "process names");
 }
 
-static int resolve_comm(struct st_target *t, struct st_error *err)
+static int each_of_name(const struct comm_search *s, struct st_error *err)
 {
-    struct comm_search s = {.t = t};
     DIR *proc = opendir("/proc");
     struct dirent *e;
     int rc = 0;
 
     if (!proc)
-        return st_fail_errno(err, ST_EFAIL, "cannot list /proc to find '%s'", t->comm);
+        return st_fail_errno(err, ST_EFAIL, "cannot list /proc to find '%s'", s->comm);
     while (!rc && (e = readdir(proc)))
         if (isdigit((unsigned char)e->d_name[0]))
-            rc = match_comm(&s, e->d_name, err);
+            rc = match_comm(s, e->d_name, err);
     closedir(proc);
-    if (!rc && !t->npids) {
-        const char *near = st_nearest(t->comm, strlen(t->comm), (const char *const *)s.names.at, s.names.n);
-
-        rc = st_fail(err, ST_EFAIL, "no process is named '%s'", t->comm);
-        if (near)
-            st_hint(err, "there is one named '%s'", near);
-        else if (strlen(t->comm) > 15)
-            st_hint(err, "the kernel keeps 15 characters of a name: try '%.15s'", t->comm);
-    }
-    for (size_t i = 0; i < s.names.n; i++)
-        free(s.names.at[i]);
-    st_vec_free(&s.names);
     return rc;
+}
+
+static int add_found(void *ctx, pid_t pid, struct st_error *err)
+{
+    return st_target_add(ctx, pid, err);
+}
+
+/* One of the name may come; of a longer one none can. */
+static int nobody_has(struct st_target *t, const name_list *others, struct st_error *err)
+{
+    const char *near = st_nearest(t->comm, strlen(t->comm), (const char *const *)others->at, others->n);
+
+    snprintf(t->near, sizeof(t->near), "%s", near ? near : "");
+    if (strlen(t->comm) < ST_COMM)
+        return 0;
+    st_fail(err, ST_EUSAGE, "no process is named '%s'", t->comm);
+    return st_hint(err, "the kernel keeps 15 characters of a name: try '%.15s'", t->comm);
+}
+
+static int resolve_comm(struct st_target *t, struct st_error *err)
+{
+    name_list others = {0};
+    const struct comm_search s = {.comm = t->comm, .fn = add_found, .ctx = t, .others = &others};
+    int rc = *t->comm ? each_of_name(&s, err) : st_fail(err, ST_EUSAGE, "--comm: the name is empty");
+
+    if (!rc && !t->npids)
+        rc = nobody_has(t, &others, err);
+    for (size_t i = 0; i < others.n; i++)
+        free(others.at[i]);
+    st_vec_free(&others);
+    return rc;
+}
+
+/* Whom the walk over a cgroup is for. */
+struct but_us {
+    st_cgroup_process_fn *fn;
+
+    void *ctx;
+};
+
+static int take_but_us(void *ctx, pid_t pid, struct st_error *err)
+{
+    const struct but_us *b = ctx;
+
+    return pid == getpid() ? 0 : b->fn(b->ctx, pid, err);
+}
+
+int st_target_each(const struct st_target *t, st_cgroup_process_fn *fn, void *ctx, struct st_error *err)
+{
+    struct but_us but_us = {fn, ctx};
+    const struct comm_search s = {.comm = t->comm, .fn = fn, .ctx = ctx};
+
+    if (t->kind == ST_TARGET_COMM)
+        return each_of_name(&s, err);
+    return t->kind == ST_TARGET_CGROUP ? st_cgroup_each(&t->group, take_but_us, &but_us, err) : 0;
 }
 
 static int resolve_cgroup(struct st_target *t, struct st_error *err)
 {
-    char path[PATH_MAX];
-    char procs[PATH_MAX + 16];
-    struct stat st;
-    FILE *f;
-    int pid, rc = 0;
+    int rc = st_cgroup_find(t->cgroup, &t->group, err);
 
-    if (!strncmp(t->cgroup, "/sys/fs/cgroup", 14))
-        snprintf(path, sizeof(path), "%s", t->cgroup);
-    else
-        snprintf(path, sizeof(path), "/sys/fs/cgroup/%s", t->cgroup + (t->cgroup[0] == '/'));
-    if (stat(path, &st))
-        return st_fail_errno(err, ST_EFAIL, "no cgroup '%s'", path);
-    /* The inode number of a cgroup v2 folder is the id that BPF sees (kernel/cgroup/cgroup.c, cgroup_id). */
-    t->cgroup_id = st.st_ino;
-    snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
-    f = fopen(procs, "re");
-    if (!f)
-        return st_fail_errno(err, ST_EFAIL, "cannot read '%s': is it a cgroup v2 folder?", procs);
-    while (!rc && fscanf(f, "%d", &pid) == 1)
-        rc = push_pid(t, pid, err);
-    fclose(f);
-    if (!rc && !t->npids)
-        return st_fail(err, ST_EFAIL, "cgroup '%s' holds no process", path);
-    return rc;
+    return rc ? rc : st_target_each(t, add_found, t, err);
 }
 
 int st_target_resolve(struct st_target *t, struct st_error *err)
@@ -289,9 +358,30 @@ int st_target_threads(pid_t pid, pid_t **tids, struct st_error *err)
     return (int)found.n;
 }
 
+int st_target_children(pid_t pid, st_cgroup_process_fn *fn, void *ctx, struct st_error *err)
+{
+    pid_t *tids = NULL;
+    int n = st_target_threads(pid, &tids, err), rc = n < 0 ? n : 0, child;
+
+    for (int i = 0; !rc && i < n; i++) {
+        char path[64];
+        FILE *f;
+
+        snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, tids[i]);
+        f = fopen(path, "re");
+        while (f && !rc && fscanf(f, "%d", &child) == 1)
+            rc = fn(ctx, child, err);
+        if (f)
+            fclose(f);
+    }
+    free(tids);
+    return rc;
+}
+
 void st_target_free(struct st_target *t)
 {
     free(t->pids);
     t->pids = NULL;
-    t->npids = 0;
+    t->npids = t->room = 0;
+    st_cgroup_free(&t->group);
 }

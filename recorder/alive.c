@@ -7,15 +7,37 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define HASH_NONFATAL_OOM 1 /* a failed HASH_ADD leaves hh.tbl NULL */
+#include <uthash.h>
+
+struct rec_alive_one {
+    struct rec_alive *all;
+
+    pid_t pid;
+
+    struct rec_watch watch;
+
+    UT_hash_handle hh;
+};
+
+static void forget(struct rec_alive_one *one)
+{
+    rec_loop_remove(one->all->loop, &one->watch);
+    close(one->watch.fd);
+    HASH_DEL(one->all->processes, one);
+    free(one);
+}
+
 static int one_ended(void *ctx, struct st_error *err)
 {
     struct rec_alive_one *one = ctx;
     struct rec_alive *all = one->all;
+    pid_t pid = one->pid;
+    int rc;
 
-    rec_loop_remove(all->loop, &one->watch);
-    close(one->watch.fd);
-    one->watch.fd = -1;
-    return --all->running ? 0 : all->ended(all->ctx, err);
+    forget(one);
+    rc = all->left ? all->left(all->ctx, pid, err) : 0;
+    return rc || all->processes || all->waits ? rc : all->ended(all->ctx, err);
 }
 
 /* A descriptor that is readable when the process has ended: a pidfd, or one that is readable now. */
@@ -26,23 +48,47 @@ static int open_one(pid_t pid, struct st_error *err)
     if (fd < 0 && errno == ESRCH)
         fd = eventfd(1, EFD_CLOEXEC);
     if (fd < 0)
-        return st_fail_errno(err, errno == ENOSYS ? ST_ECANNOT : ST_EFAIL,
+        return st_fail_errno(err,
+                             errno == ENOSYS || errno == EMFILE || errno == ENFILE ? ST_ECANNOT : ST_EFAIL,
                              "cannot watch process %d (pidfd_open)", pid);
     return fd;
 }
 
-static int add(struct rec_alive *alive, pid_t pid, struct st_error *err)
+bool rec_alive_has(const struct rec_alive *alive, pid_t pid)
 {
-    int fd = open_one(pid, err);
+    struct rec_alive_one *one;
 
+    HASH_FIND_INT(alive->processes, &pid, one);
+    return one;
+}
+
+int rec_alive_add(struct rec_alive *alive, pid_t pid, struct st_error *err)
+{
+    struct rec_alive_one *one;
+    int fd, rc;
+
+    if (rec_alive_has(alive, pid))
+        return 0;
+    fd = open_one(pid, err);
     if (fd < 0)
         return fd;
-    if (st_vec_push(&alive->processes,
-                    (struct rec_alive_one){.all = alive, .watch = {.fd = fd, .ready = one_ended}})) {
+    one = calloc(1, sizeof(*one));
+    if (!one) {
         close(fd);
         return st_nomem(err, "the list of processes");
     }
-    return 0;
+    *one =
+        (struct rec_alive_one){.all = alive, .pid = pid, .watch = {.fd = fd, .ready = one_ended, .ctx = one}};
+    HASH_ADD_INT(alive->processes, pid, one);
+    if (!one->hh.tbl) {
+        close(fd);
+        free(one);
+        return st_nomem(err, "the list of processes");
+    }
+    rc = rec_loop_add(alive->loop, &one->watch, err);
+    if (rc)
+        forget(one);
+    return rc;
 }
 
 int rec_alive_open(struct rec_alive *alive, int loop, const struct st_target *target, pid_t command,
@@ -50,19 +96,11 @@ int rec_alive_open(struct rec_alive *alive, int loop, const struct st_target *ta
 {
     int rc = 0;
 
-    *alive = (struct rec_alive){.loop = loop, .ended = ended, .ctx = ctx};
+    *alive = (struct rec_alive){.loop = loop, .waits = st_target_waits(target), .ended = ended, .ctx = ctx};
     if (command)
-        rc = add(alive, command, err);
+        rc = rec_alive_add(alive, command, err);
     for (size_t i = 0; !rc && i < target->npids; i++)
-        rc = add(alive, target->pids[i], err);
-    alive->running = alive->processes.n;
-    /* Only now: the array moves while it grows. */
-    for (size_t i = 0; !rc && i < alive->processes.n; i++) {
-        struct rec_alive_one *one = &alive->processes.at[i];
-
-        one->watch.ctx = one;
-        rc = rec_loop_add(loop, &one->watch, err);
-    }
+        rc = rec_alive_add(alive, target->pids[i], err);
     if (rc)
         rec_alive_close(alive);
     return rc;
@@ -70,14 +108,10 @@ int rec_alive_open(struct rec_alive *alive, int loop, const struct st_target *ta
 
 void rec_alive_close(struct rec_alive *alive)
 {
-    for (size_t i = 0; i < alive->processes.n; i++) {
-        struct rec_watch *w = &alive->processes.at[i].watch;
+    struct rec_alive_one *one, *next;
 
-        if (w->fd < 0)
-            continue;
-        rec_loop_remove(alive->loop, w);
-        close(w->fd);
+    HASH_ITER(hh, alive->processes, one, next)
+    {
+        forget(one);
     }
-    st_vec_free(&alive->processes);
-    alive->running = 0;
 }

@@ -10,6 +10,7 @@
 #include "recorder/control.h"
 #include "recorder/event_group.h"
 #include "recorder/jobs.h"
+#include "recorder/joins.h"
 #include "recorder/kallsyms.h"
 #include "recorder/launch.h"
 #include "recorder/loop.h"
@@ -138,6 +139,10 @@ struct arm {
 
     struct rec_alive alive;
 
+    struct rec_joins joins; /* of a target that waits for processes; watch.fd -1: not open */
+
+    bool told_unwatched; /* that a process cannot be watched */
+
     struct rec_control *control;
 
     struct rec_clerk *clerk; /* writes the snapshots */
@@ -221,7 +226,16 @@ int arm_on_launched(void *ctx, struct st_error *err);
 int arm_on_source(void *ctx, struct st_error *err);
 int arm_on_stalls(void *ctx, struct st_error *err);
 int arm_on_ended(void *ctx, struct st_error *err);
+int arm_on_came(void *ctx, const struct rec_join *list, size_t n, struct st_error *err);
+int arm_on_left(void *ctx, pid_t pid, struct st_error *err);
+int arm_on_gone(void *ctx, struct st_error *err);
 int arm_on_snap(void *ctx, struct st_error *err);
+
+/* arm_join.c: begins to hear of processes that come into the target, where it waits for such. */
+int arm_open_joins(struct arm *arm, struct st_error *err);
+
+/* Who is recorded, as a part of the armed line with "; " at its end; "" where the source says all. */
+void arm_joins_describe(const struct arm *arm, char *text, size_t size);
 
 /* arm_limits.c: takes the limits from the options, and the disk as it is now. */
 void arm_limits_set(struct arm *arm);

@@ -115,6 +115,8 @@ int arm_on_source(void *ctx, struct st_error *err)
     struct arm *arm = ctx;
     int rc = arm->ops->service(arm->source, err);
 
+    if (rc == 1 && st_target_waits(&arm->options.target))
+        return 0; /* others may come */
     return rc == 1 ? arm_on_ended(arm, err) : rc;
 }
 

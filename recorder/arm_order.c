@@ -62,7 +62,7 @@ static void describe(struct arm_order *o, struct arm *arm)
         .pauses = o->pauses.at,
         .npauses = o->pauses.n,
         .kallsyms = o->kallsyms,
-        .target = &options->target,
+        .target = &o->target,
         .argc = arm->argc,
         .argv = arm->argv,
         .reason = reason_word(c->reason),
@@ -70,7 +70,7 @@ static void describe(struct arm_order *o, struct arm *arm)
         .trigger = trap ? trg_text(options->triggers, c->record.trigger) : NULL,
         .fired = trap ? &c->record : NULL,
         .frames = trap && o->frames.seq == c->record.seq ? &o->frames : NULL,
-        .source_text = arm->source_text,
+        .source_text = o->source_text,
         .armed = arm->armed,
         .lost_events = (options->triggers ? trg_lost(options->triggers) : 0) +
                        (options->marks ? trg_lost(options->marks) : 0) + arm->marks.lost,
@@ -79,6 +79,20 @@ static void describe(struct arm_order *o, struct arm *arm)
         .warnings = arm->warnings.at,
         .nwarnings = arm->warnings.n,
     };
+}
+
+/* Others may come and go while it is written. */
+static int copy_target(struct arm_order *o, const struct st_target *target)
+{
+    size_t n = target->npids;
+
+    o->target = *target;
+    o->target.pids = malloc((n + 1) * sizeof(pid_t));
+    if (!o->target.pids)
+        return -1;
+    if (n)
+        memcpy(o->target.pids, target->pids, n * sizeof(pid_t));
+    return 0;
 }
 
 static int copy_pauses(struct arm_order *o, const struct arm *arm)
@@ -97,7 +111,8 @@ int arm_order_make(struct arm *arm, struct arm_order **order, struct st_error *e
 {
     bool outputs = arm->options.triggers || arm->options.marks;
     struct arm_order *o = calloc(1, sizeof(*o));
-    int rc = o && !copy_pauses(o, arm) ? 0 : st_nomem(err, "a snapshot");
+    int rc =
+        o && !copy_pauses(o, arm) && !copy_target(o, &arm->options.target) ? 0 : st_nomem(err, "a snapshot");
 
     if (!rc)
         rc = rec_facts_take(&o->facts, arm->ops, arm->source, arm->sideband, arm->store,
@@ -117,6 +132,8 @@ int arm_order_make(struct arm *arm, struct arm_order **order, struct st_error *e
     o->asked = rec_control_asked(arm->control);
     o->capture = arm->capture;
     arm->capture = (struct rec_capture){0};
+    /* Of a target that waits for processes there are more now, or fewer. */
+    arm->ops->describe(arm->source, o->source_text, sizeof(o->source_text));
     describe(o, arm);
     *order = o;
     return 0;
@@ -130,6 +147,7 @@ void arm_order_free(struct arm_order *o)
     rec_facts_free(&o->facts);
     rec_kallsyms_close(o->kallsyms);
     st_vec_free(&o->pauses);
+    free(o->target.pids);
     free(o->data);
     free(o->db);
     free(o);

@@ -14,6 +14,10 @@ struct arm_order {
 
     const char *prefix;
 
+    char source_text[256];
+
+    struct st_target target; /* as it was; its processes are the order's own */
+
     struct rec_facts facts;
 
     struct rec_capture capture;

@@ -74,7 +74,7 @@ static int check_access(const struct st_target *target, struct st_error *err)
             return st_hint(err, "run as root, or with CAP_SYS_PTRACE and CAP_PERFMON");
         } else if (errno != ENOENT && errno != ESRCH) {
             return st_fail_errno(err, ST_EFAIL, "cannot read %s", path);
-        } else {
+        } else if (!st_target_waits(target)) {
             return st_fail(err, ST_EFAIL, "process %d has ended", target->pids[i]);
         }
     }
@@ -279,6 +279,8 @@ static int open_outside(struct arm *arm, struct st_error *err)
         rc = rec_clerk_open(arm->loop, arm_on_written, arm, &arm->clerk, err);
     if (!rc)
         rc = rec_alive_open(&arm->alive, arm->loop, &o->target, arm->launch.pid, arm_on_ended, arm, err);
+    if (!rc)
+        rc = arm_open_joins(arm, err);
     if (rc)
         return rc;
     /* Without it everything but `snap` works. */
@@ -319,7 +321,8 @@ static int start(struct arm *arm, struct st_error *err)
         rc = rec_timer_set(arm->timeout.fd, arm->options.timeout, 0, err);
     if (!rc)
         arm_moves(arm, ARM_LIVE);
-    return rc;
+    /* Those that came since the target was looked up. */
+    return rc || !st_target_waits(&arm->options.target) ? rc : rec_joins_look(&arm->joins, err);
 }
 
 static void list_triggers(const struct arm *arm, char *text, size_t size)
@@ -357,16 +360,22 @@ static void advise(const struct arm *arm)
 
 static int announce(struct arm *arm, struct st_error *err)
 {
-    char waiting[512] = "Ctrl-C or the target's end", limits[192];
+    const struct st_target *target = &arm->options.target;
+    char waiting[512], limits[192], who[1024];
     int fd = (int)arm->options.ready_fd;
 
     arm->ops->describe(arm->source, arm->source_text, sizeof(arm->source_text));
+    arm_joins_describe(arm, who, sizeof(who));
+    snprintf(waiting, sizeof(waiting), "%s",
+             target->kind == ST_TARGET_COMM     ? "Ctrl-C"
+             : target->kind == ST_TARGET_CGROUP ? "Ctrl-C or the cgroup's removal"
+                                                : "Ctrl-C or the target's end");
     if (arm->options.triggers)
         list_triggers(arm, waiting, sizeof(waiting));
     arm_limits_describe(arm, limits, sizeof(limits));
     advise(arm);
-    st_log_info("armed: %s%s, %s; waiting for %s%s%s", arm->ops->name,
-                rec_source_instead(arm->options.source, arm->ops), arm->source_text, waiting,
+    st_log_info("armed: %s%s, %s; %swaiting for %s%s%s", arm->ops->name,
+                rec_source_instead(arm->options.source, arm->ops), arm->source_text, who, waiting,
                 arm->options.triggers ? " (Ctrl-C: snapshot now)" : "", limits);
     if (fd < 0)
         return 0;
@@ -402,6 +411,8 @@ static int open_all(struct arm *arm, struct st_error *err)
 /* A process may end at any moment while it is being armed; what then failed first is of no interest. */
 static bool has_ended(const struct st_target *target)
 {
+    if (st_target_waits(target))
+        return false;
     for (size_t i = 0; i < target->npids; i++)
         if (!kill(target->pids[i], 0) || errno != ESRCH)
             return false;
@@ -449,6 +460,7 @@ void arm_detach(struct arm *arm)
     close_watch(arm, &arm->limits.timer, true);
     close_watch(arm, &arm->source_ready, false);
     close_watch(arm, &arm->launched, false);
+    rec_joins_close(&arm->joins);
     rec_alive_close(&arm->alive);
     if (arm->source)
         arm->ops->close(arm->source);

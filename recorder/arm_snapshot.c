@@ -122,8 +122,10 @@ int arm_freeze(struct arm *arm, const struct st_stall_record *stalled, struct st
 
 static int take_the_rest(struct arm *arm, struct st_error *err)
 {
-    int rc = rec_sideband_drain(arm->sideband, err);
+    int rc = rec_joins_take(&arm->joins, err);
 
+    if (!rc)
+        rc = rec_sideband_drain(arm->sideband, err);
     if (!rc)
         rc = arm_drain_stalls(arm, err);
     return rc ? rc : rec_mark_rings_take(&arm->marks, arm->store, err);

@@ -27,7 +27,8 @@ int st_cmd_arm(int argc, char **argv)
     arm->argv = argv;
     arm->loop = arm->folder = arm->clock.fd = -1;
     arm->signals.fd = arm->timeout.fd = arm->after.fd = arm->unseen.fd = arm->launched.fd =
-        arm->source_ready.fd = arm->end.timer.fd = arm->limits.timer.fd = -1;
+        arm->source_ready.fd = arm->end.timer.fd = arm->limits.timer.fd = arm->joins.watch.fd =
+            arm->joins.later.fd = -1;
     arm->launch.go = arm->launch.result = -1;
     rc = arm_options_parse(&arm->options, argc, argv, &err);
     if (rc == 1) {

@@ -1,8 +1,10 @@
 /* `stalltrap watch`: histograms of what triggers measure, to choose a threshold. Nothing is recorded. */
 #include "base/log.h"
 #include "base/opt.h"
+#include "base/safetext.h"
 #include "recorder/alive.h"
 #include "recorder/commands.h"
+#include "recorder/joins.h"
 #include "recorder/launch.h"
 #include "recorder/loop.h"
 #include "recorder/metrics.h"
@@ -36,6 +38,8 @@ struct watch {
     struct rec_launch launch;
 
     struct rec_alive alive;
+
+    struct rec_joins joins; /* of a target that waits for processes */
 };
 
 enum {
@@ -130,6 +134,36 @@ static int on_launched(void *ctx, struct st_error *err)
     return rec_launch_result(&w->launch, w->target.argv[0], err);
 }
 
+/* It is enough that the triggers know. */
+static int on_came(void *ctx, const struct rec_join *list, size_t n, struct st_error *err)
+{
+    struct watch *w = ctx;
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < n; i++)
+        if (!list[i].found)
+            rc = trg_joined(w->triggers, list[i].pid, err);
+    return rc;
+}
+
+static int on_gone(void *ctx, struct st_error *err)
+{
+    const struct watch *w = ctx;
+    char safe[256];
+
+    (void)err;
+    st_safe_text(safe, sizeof(safe), w->target.group.path);
+    st_log_info("the cgroup %s was removed", safe);
+    return FINISHED;
+}
+
+static int open_joins(struct watch *w, struct st_error *err)
+{
+    const struct rec_joins_to to = {on_came, on_gone, w};
+
+    return st_target_waits(&w->target) ? rec_joins_open(&w->joins, w->loop, &w->target, &to, err) : 0;
+}
+
 static int on_ended(void *ctx, struct st_error *err)
 {
     struct watch *w = ctx;
@@ -197,7 +231,9 @@ static int open_target(struct watch *w, struct st_error *err)
         rc = rec_launch_open(&w->launch, w->target.argv, err);
     if (!rc && w->launch.pid)
         rc = add_watch(w, &w->launched, w->launch.result, on_launched, err);
-    return rc ? rc : rec_alive_open(&w->alive, w->loop, &w->target, w->launch.pid, on_ended, w, err);
+    if (!rc)
+        rc = rec_alive_open(&w->alive, w->loop, &w->target, w->launch.pid, on_ended, w, err);
+    return rc ? rc : open_joins(w, err);
 }
 
 static int start(struct watch *w, struct st_error *err)
@@ -256,6 +292,7 @@ static void close_all(struct watch *w)
     const int fds[] = {w->signals.fd, w->interval_timer.fd, w->timeout_timer.fd, w->unseen.fd, w->loop};
 
     rec_metrics_close(w->metrics);
+    rec_joins_close(&w->joins);
     rec_alive_close(&w->alive);
     rec_launch_close(&w->launch);
     trg_close(w->triggers);
@@ -271,7 +308,8 @@ int st_cmd_watch(int argc, char **argv)
     struct st_error err = {0};
     int rc;
 
-    w.signals.fd = w.interval_timer.fd = w.timeout_timer.fd = w.unseen.fd = w.launched.fd = -1;
+    w.signals.fd = w.interval_timer.fd = w.timeout_timer.fd = w.unseen.fd = w.launched.fd = w.joins.watch.fd =
+        -1;
     w.launch.go = w.launch.result = -1;
     rc = parse(&w, argc, argv, &err);
     if (!rc)

@@ -199,6 +199,16 @@ int rec_control_open(int loop, const pid_t *targets, size_t ntargets,
     return rc;
 }
 
+void rec_control_targets(struct rec_control *control, const pid_t *targets, size_t n)
+{
+    char *who = control ? list_pids(targets, n) : NULL;
+
+    if (!who)
+        return; /* no memory: the old ones are still known */
+    free(control->who);
+    control->who = who;
+}
+
 unsigned rec_control_asked(const struct rec_control *control)
 {
     return control ? control->asked : 0;

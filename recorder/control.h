@@ -23,6 +23,9 @@ int rec_control_open(int loop, const pid_t *targets, size_t ntargets,
                      int (*ask)(void *ctx, struct st_error *err), void *ctx, struct rec_control **control,
                      struct st_error *err);
 
+/* The targets are others now. NULL is allowed. */
+void rec_control_targets(struct rec_control *control, const pid_t *targets, size_t n);
+
 /* How often a snapshot was asked for; 0 for NULL. */
 unsigned rec_control_asked(const struct rec_control *control);
 

@@ -8,6 +8,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+enum { MOST_PAST = 65536 };
+
 static int open_ring(struct rec_group *group, int cpu, size_t bytes, size_t wake, struct st_error *err)
 {
     struct rec_group_ring r = {.cpu = cpu};
@@ -84,6 +86,29 @@ void rec_group_remove(struct rec_group *group, pid_t tid)
     group->events.n = kept;
 }
 
+/* Of a long recording the oldest ids are given up: so are the records, which have no endless room. */
+static void keep_id(struct rec_group *group, uint64_t id)
+{
+    if (group->past.n == MOST_PAST)
+        memmove(group->past.at, group->past.at + MOST_PAST / 2, (group->past.n /= 2) * sizeof(id));
+    (void)!st_vec_push(&group->past, id);
+}
+
+void rec_group_drop_ended(struct rec_group *group)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < group->events.n; i++) {
+        if (!rec_perf_ended(group->events.at[i].fd)) {
+            group->events.at[kept++] = group->events.at[i];
+            continue;
+        }
+        close(group->events.at[i].fd);
+        keep_id(group, group->events.at[i].id);
+    }
+    group->events.n = kept;
+}
+
 int rec_group_drain(struct rec_group *group, rec_perf_record_fn *fn, void *ctx, struct st_error *err)
 {
     int rc = 0;
@@ -120,5 +145,6 @@ void rec_group_close(struct rec_group *group, int loop)
         close(r->anchor);
     }
     st_vec_free(&group->events);
+    st_vec_free(&group->past);
     st_vec_free(&group->rings);
 }

@@ -36,6 +36,8 @@ struct rec_group {
 
     ST_VEC(struct rec_group_event) events;
 
+    ST_VEC(uint64_t) past; /* ids of events that were closed, whose records may still be kept */
+
     ST_VEC(struct rec_group_ring) rings;
 };
 
@@ -50,6 +52,9 @@ int rec_group_add(struct rec_group *group, pid_t tid, const char *what, struct s
 
 /* Closes the events of a thread again. */
 void rec_group_remove(struct rec_group *group, pid_t tid);
+
+/* Closes those of threads that have ended, and whose children have; their ids are kept. */
+void rec_group_drop_ended(struct rec_group *group);
 
 int rec_group_drain(struct rec_group *group, rec_perf_record_fn *fn, void *ctx, struct st_error *err);
 

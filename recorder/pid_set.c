@@ -42,7 +42,7 @@ int rec_pid_set_add(rec_pid_set *set, pid_t pid)
     return 0;
 }
 
-static void drop(rec_pid_set *set, pid_t pid)
+void rec_pid_set_remove(rec_pid_set *set, pid_t pid)
 {
     size_t at = place_of(set, pid);
 
@@ -55,7 +55,7 @@ static int fork_record(rec_pid_set *set, const struct rec_task_record *r)
     pid_t pid = (pid_t)r->pid, parent = (pid_t)r->ppid;
 
     if (pid != parent && !rec_pid_set_has(set, parent))
-        drop(set, pid);
+        rec_pid_set_remove(set, pid);
     else if (pid != parent && rec_pid_set_add(set, pid))
         return -1;
     return rec_pid_set_has(set, pid);

@@ -15,6 +15,8 @@ bool rec_pid_set_has(const rec_pid_set *set, pid_t pid);
 /* 0, or -1 when memory ran out. */
 int rec_pid_set_add(rec_pid_set *set, pid_t pid);
 
+void rec_pid_set_remove(rec_pid_set *set, pid_t pid);
+
 /* Whether a record of processes (MMAP, MMAP2, COMM, FORK, EXIT) is of one in the set; true for any other
  * kind. What a process in the set forks is added; one that has the number of such a process and another
  * parent is no longer in it. Negative: out of memory. */

@@ -1,9 +1,8 @@
 /* The side-band: dummy perf events on the target's threads. */
-#include "recorder/sideband.h"
 #include "base/log.h"
 #include "recorder/perf_event.h"
 #include "recorder/perf_record.h"
-#include "recorder/pid_set.h"
+#include "recorder/sideband_impl.h"
 #include "recorder/synth.h"
 #include "recorder/target_threads.h"
 
@@ -19,33 +18,6 @@ enum {
     MACHINE_RING = 1024 * 1024, /* of either, when every process writes into it */
     SELECT_STATE = 128 * 1024,  /* of the state, when every process writes into it and the target's is kept */
     WAITING_RING = 4096,        /* says that context switches wait */
-};
-
-/* A thread that a FORK record told of: it inherited the events. */
-struct born {
-    pid_t pid, tid;
-};
-
-struct rec_sideband {
-    struct rec_sideband_config config;
-
-    struct rec_clock *clock;
-
-    struct rec_store *store;
-
-    struct rec_group groups[REC_SIDEBAND_GROUPS];
-
-    rec_thread_fn *on_thread;
-
-    void *on_thread_ctx;
-
-    ST_VEC(pid_t) attached; /* threads with events of their own */
-
-    ST_VEC(struct born) born; /* while attaching */
-
-    bool attaching;
-
-    rec_pid_set pids; /* with config.select */
 };
 
 struct switch_record {
@@ -128,6 +100,25 @@ static int take_switches(struct rec_sideband *sb, struct st_error *err)
     return rc;
 }
 
+/* Whether the record is of the target. Negative: out of memory. */
+static int is_ours(struct rec_sideband *sb, const struct perf_event_header *record)
+{
+    const struct rec_task_record *task = (const struct rec_task_record *)record;
+
+    if (sb->config.select && record->type == PERF_RECORD_FORK &&
+        rec_pid_set_has(&sb->joining, (pid_t)task->pid))
+        return 1; /* by a stranger, before it came */
+    if (sb->config.select)
+        return rec_pid_set_takes(&sb->pids, record);
+    if (!st_target_waits(sb->config.target))
+        return 1;
+    if (record->type == PERF_RECORD_FORK && rec_pid_set_add(&sb->pids, (pid_t)task->pid))
+        return -1;
+    if (record->type == PERF_RECORD_EXIT && task->pid == task->tid)
+        rec_pid_set_remove(&sb->pids, (pid_t)task->pid);
+    return 1;
+}
+
 static int take_record(void *ctx, const struct perf_event_header *record, struct st_error *err)
 {
     struct rec_sideband *sb = ctx;
@@ -136,7 +127,7 @@ static int take_record(void *ctx, const struct perf_event_header *record, struct
 
     if (sb->config.select && record->type == PERF_RECORD_SAMPLE)
         return 0; /* context switches wait */
-    rc = sb->config.select ? rec_pid_set_takes(&sb->pids, record) : 1;
+    rc = is_ours(sb, record);
     if (rc <= 0)
         return rc ? st_nomem(err, "the list of processes") : 0;
     rc = rec_store_add(sb->store, record, rec_record_time(record), err);
@@ -291,18 +282,10 @@ static bool is_covered(const struct rec_sideband *sb, pid_t tid)
     return false;
 }
 
-struct walk {
-    struct rec_sideband *sb;
-
-    pid_t pid; /* whose threads were listed last */
-
-    unsigned rounds, drained; /* listings of it, and until which one the FORK records were read */
-};
-
 /* Of those that were born before this listing, the records tell who has inherited the events. */
-static int attach_new_thread(void *ctx, pid_t pid, pid_t tid, struct st_error *err)
+int sideband_attach_thread(void *ctx, pid_t pid, pid_t tid, struct st_error *err)
 {
-    struct walk *w = ctx;
+    struct sideband_walk *w = ctx;
     int rc = 0;
 
     if (w->pid != pid || w->drained != w->rounds)
@@ -317,7 +300,7 @@ static int attach_new_thread(void *ctx, pid_t pid, pid_t tid, struct st_error *e
 
 /* A thread that was born after its parent got the event, and listed before its FORK record was read, has
  * events twice: the inherited ones stay. */
-static int drop_doubles(struct rec_sideband *sb, struct st_error *err)
+int sideband_drop_doubles(struct rec_sideband *sb, struct st_error *err)
 {
     int rc = rec_sideband_drain(sb, err);
 
@@ -327,17 +310,23 @@ static int drop_doubles(struct rec_sideband *sb, struct st_error *err)
     return rc;
 }
 
-/* All events are CPU-wide. */
-static int attach_cpus(struct rec_sideband *sb, struct st_error *err)
+static int know_target(struct rec_sideband *sb, struct st_error *err)
 {
     const struct st_target *target = sb->config.target;
     int rc = 0;
 
     for (size_t i = 0; !rc && i < target->npids; i++)
         rc = rec_pid_set_add(&sb->pids, target->pids[i]) ? st_nomem(err, "the list of processes") : 0;
+    return rc;
+}
+
+/* All events are CPU-wide. */
+static int attach_cpus(struct rec_sideband *sb, struct st_error *err)
+{
+    int rc;
+
     sb->attaching = true;
-    if (!rc)
-        rc = attach(sb, -1, err);
+    rc = attach(sb, -1, err);
     if (!rc)
         rc = set_outputs(sb, err);
     if (!rc)
@@ -349,27 +338,49 @@ static int attach_cpus(struct rec_sideband *sb, struct st_error *err)
 static int attach_target(struct rec_sideband *sb, struct st_error *err)
 {
     const struct st_target *target = sb->config.target;
-    struct walk walk = {.sb = sb};
+    struct sideband_walk walk = {.sb = sb};
     int rc;
 
     if (target->kind == ST_TARGET_ALL)
         return attach(sb, -1, err);
-    if (sb->config.select)
-        return attach_cpus(sb, err);
+    rc = sb->config.select || st_target_waits(target) ? know_target(sb, err) : 0;
+    if (rc || sb->config.select)
+        return rc ? rc : attach_cpus(sb, err);
     sb->attaching = true;
-    rc = rec_each_thread(target, sb->config.command, attach_new_thread, &walk, &walk.rounds, err);
+    rc = rec_each_thread(target, sb->config.command, sideband_attach_thread, &walk, &walk.rounds, err);
     if (!rc)
-        rc = drop_doubles(sb, err);
+        rc = sideband_drop_doubles(sb, err);
     sb->attaching = false;
-    if (!rc && !sb->groups[REC_SIDEBAND_STATE].events.n)
+    if (!rc && !sb->groups[REC_SIDEBAND_STATE].events.n && !st_target_waits(target))
         rc = st_fail(err, ST_EFAIL, "the target ended before it could be watched");
+    return rc;
+}
+
+/* The event that made-up records claim to come from. */
+uint64_t sideband_state_id(const struct rec_sideband *sb)
+{
+    const struct rec_group *group = &sb->groups[REC_SIDEBAND_STATE];
+
+    return group->events.n ? group->events.at[0].id : 0;
+}
+
+/* Processes that were forked off before their parent was described would know nothing of its mappings. */
+int sideband_describe_born(struct rec_sideband *sb, struct st_confined *child, uint64_t now,
+                           struct st_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < sb->born.n; i++)
+        if (sb->born.at[i].pid == sb->born.at[i].tid)
+            rc = rec_synth_process(sb->store, child, sb->born.at[i].pid, now, sideband_state_id(sb), err);
+    st_vec_free(&sb->born);
     return rc;
 }
 
 static int describe_processes(struct rec_sideband *sb, struct st_confined *child, struct st_error *err)
 {
     const struct st_target *target = sb->config.target;
-    uint64_t id = sb->groups[REC_SIDEBAND_STATE].events.at[0].id;
+    uint64_t id = sideband_state_id(sb);
     uint64_t now;
     int rc = rec_clock_now(sb->clock, &now, err);
 
@@ -379,12 +390,7 @@ static int describe_processes(struct rec_sideband *sb, struct st_confined *child
         rc = rec_synth_process(sb->store, child, sb->config.command, now, id, err);
     for (size_t i = 0; !rc && i < target->npids; i++)
         rc = rec_synth_process(sb->store, child, target->pids[i], now, id, err);
-    /* Processes that were forked off before their parent was described would know nothing of its mappings. */
-    for (size_t i = 0; !rc && i < sb->born.n; i++)
-        if (sb->born.at[i].pid == sb->born.at[i].tid)
-            rc = rec_synth_process(sb->store, child, sb->born.at[i].pid, now, id, err);
-    st_vec_free(&sb->born);
-    return rc;
+    return rc ? rc : sideband_describe_born(sb, child, now, err);
 }
 
 static int describe_present(struct rec_sideband *sb, struct st_error *err)
@@ -418,6 +424,11 @@ int rec_sideband_open(const struct rec_sideband_config *config, struct rec_clock
     }
     *sideband = sb;
     return 0;
+}
+
+bool rec_sideband_knows(const struct rec_sideband *sb, pid_t pid)
+{
+    return rec_pid_set_has(&sb->pids, pid);
 }
 
 void rec_sideband_on_thread(struct rec_sideband *sb, rec_thread_fn *fn, void *ctx)
@@ -454,5 +465,6 @@ void rec_sideband_close(struct rec_sideband *sb, int loop)
     st_vec_free(&sb->attached);
     st_vec_free(&sb->born);
     st_vec_free(&sb->pids);
+    st_vec_free(&sb->joining);
     free(sb);
 }

@@ -39,6 +39,26 @@ struct rec_sideband_config {
 int rec_sideband_open(const struct rec_sideband_config *config, struct rec_clock *clock,
                       struct rec_store *store, struct rec_sideband **sideband, struct st_error *err);
 
+/* A process that came into the target, and that nobody in it made. */
+struct rec_sideband_join {
+    pid_t pid;
+
+    uint64_t time; /* CLOCK_MONOTONIC ns: when it came */
+
+    bool known; /* it has inherited the events of who forked it */
+
+    bool refused; /* it cannot be attached to: that was told, of the first such one */
+};
+
+/* Attaches to the threads of those processes, sets `known` and `refused`, and puts what is there of the
+ * others into the store. One that has ended meanwhile is no error. ST_EFAIL, ST_ENOMEM. */
+int rec_sideband_join(struct rec_sideband *sideband, struct rec_sideband_join *list, size_t n,
+                      struct st_error *err);
+
+/* Whether the process is known to be of the target: it was there, joined, or was forked by such a one. To be
+ * asked behind a drain; of a target that does not wait for others nothing is known. */
+bool rec_sideband_knows(const struct rec_sideband *sideband, pid_t pid);
+
 /* Calls fn for every thread that is born in the target from now on. */
 typedef int rec_thread_fn(void *ctx, pid_t pid, pid_t tid, struct st_error *err);
 void rec_sideband_on_thread(struct rec_sideband *sideband, rec_thread_fn *fn, void *ctx);

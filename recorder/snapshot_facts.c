@@ -43,8 +43,10 @@ static int take_recorded(struct rec_facts *f, const struct rec_source_ops *ops, 
 static int take_group(struct rec_fact_event *event, const struct rec_group *group)
 {
     event->attr = group->attr;
-    if (st_vec_reserve(&event->ids, group->events.n + 1))
+    if (st_vec_reserve(&event->ids, group->events.n + group->past.n + 1))
         return -1;
+    for (size_t i = 0; i < group->past.n; i++)
+        event->ids.at[event->ids.n++] = group->past.at[i];
     for (size_t i = 0; i < group->events.n; i++)
         event->ids.at[event->ids.n++] = group->events.at[i].id;
     return 0;

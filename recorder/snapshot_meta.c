@@ -61,16 +61,18 @@ static void put(struct pairs *p, const char *fmt, ...)
 static void put_target(struct pairs *p, const struct st_target *t)
 {
     char pids[1024] = "";
-    size_t at = 0;
+    size_t at = 0, i;
 
-    for (size_t i = 0; i < t->npids && at < sizeof(pids) - 16; i++)
+    for (i = 0; i < t->npids && at < sizeof(pids) - 48; i++)
         at += (size_t)snprintf(pids + at, sizeof(pids) - at, "%s%d", i ? "," : "", t->pids[i]);
+    if (i < t->npids)
+        snprintf(pids + at, sizeof(pids) - at, " and %zu more", t->npids - i);
     switch (t->kind) {
     case ST_TARGET_COMM:
         put(p, "target=--comm %s (%s)", t->comm, pids);
         break;
     case ST_TARGET_CGROUP:
-        put(p, "target=--cgroup %s (%s)", t->cgroup, pids);
+        put(p, "target=--cgroup %s (%s)", t->group.path, pids);
         break;
     case ST_TARGET_ALL:
         put(p, "target=-a");

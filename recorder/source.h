@@ -171,6 +171,10 @@ struct rec_source_ops {
      * NULL. */
     int (*thread_started)(struct rec_source *s, pid_t pid, pid_t tid, struct st_error *err);
 
+    /* A process came into the target that nobody in it made, after start(): attaches to its threads, those
+     * that it will make included. What cannot be attached to is told once, and no error. */
+    int (*joined)(struct rec_source *s, pid_t pid, struct st_error *err);
+
     /* Whether with this configuration threads that are born later are recorded by themselves, so that
      * thread_started need not be told of each at once. NULL: no. */
     bool (*inherits)(const struct rec_source_config *config);

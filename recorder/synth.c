@@ -21,6 +21,8 @@ struct synth {
     pid_t pid;
 
     uint64_t time, id;
+
+    bool joined;
 };
 
 /* Appends the trailer behind `used` bytes (a multiple of 8) and stores the record. */
@@ -54,7 +56,7 @@ static int synth_fork(const struct synth *s, pid_t tid, pid_t parent, struct st_
     r->pid = (uint32_t)s->pid;
     r->tid = (uint32_t)tid;
     r->ppid = r->ptid = (uint32_t)parent;
-    r->time = s->time;
+    r->time = s->joined ? 0 : s->time;
     return finish(s, &r->header, sizeof(*r), tid, err);
 }
 
@@ -123,24 +125,6 @@ static int synth_map(void *ctx, const struct rec_map *map, struct st_error *err)
                   s->pid, err);
 }
 
-static pid_t parent_of(pid_t pid)
-{
-    char path[64], line[512];
-    const char *end;
-    pid_t parent = 0;
-    FILE *f;
-
-    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    f = fopen(path, "re");
-    if (!f)
-        return 0;
-    /* The name in brackets may hold anything; the last bracket ends it. */
-    if (fgets(line, sizeof(line), f) && (end = strrchr(line, ')')))
-        sscanf(end + 1, " %*c %d", &parent);
-    fclose(f);
-    return parent;
-}
-
 static int synth_threads(const struct synth *s, struct st_error *err)
 {
     pid_t *tids = NULL;
@@ -158,23 +142,38 @@ static int synth_threads(const struct synth *s, struct st_error *err)
     return rc;
 }
 
+static int synth_process(const struct synth *s, struct st_error *err)
+{
+    pid_t parent = st_target_parent(s->pid);
+    int rc;
+
+    if (!parent && s->pid != 1)
+        return 0;
+    rc = synth_fork(s, s->pid, parent, err);
+    if (!rc)
+        rc = synth_comm(s, s->pid, err);
+    if (!rc)
+        rc = rec_proc_maps(s->pid, synth_map, (void *)s, err);
+    if (rc == ST_EFAIL) /* it ended, or is a kernel thread */
+        rc = 0;
+    return rc ? rc : synth_threads(s, err);
+}
+
 int rec_synth_process(struct rec_store *store, struct st_confined *child, pid_t pid, uint64_t time,
                       uint64_t id, struct st_error *err)
 {
-    struct synth s = {.store = store, .child = child, .pid = pid, .time = time, .id = id};
-    pid_t parent = parent_of(pid);
-    int rc;
+    const struct synth s = {.store = store, .child = child, .pid = pid, .time = time, .id = id};
 
-    if (!parent && pid != 1)
-        return 0;
-    rc = synth_fork(&s, pid, parent, err);
-    if (!rc)
-        rc = synth_comm(&s, pid, err);
-    if (!rc)
-        rc = rec_proc_maps(pid, synth_map, &s, err);
-    if (rc == ST_EFAIL) /* it ended, or is a kernel thread */
-        rc = 0;
-    return rc ? rc : synth_threads(&s, err);
+    return synth_process(&s, err);
+}
+
+int rec_synth_joined(struct rec_store *store, struct st_confined *child, pid_t pid, uint64_t time,
+                     uint64_t id, struct st_error *err)
+{
+    const struct synth s = {
+        .store = store, .child = child, .pid = pid, .time = time, .id = id, .joined = true};
+
+    return synth_process(&s, err);
 }
 
 int rec_synth_all(struct rec_store *store, struct st_confined *child, uint64_t time, uint64_t id,

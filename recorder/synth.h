@@ -17,6 +17,11 @@
 int rec_synth_process(struct rec_store *store, struct st_confined *child, pid_t pid, uint64_t time,
                       uint64_t id, struct st_error *err);
 
+/* The same of a process that came into the target at `time` and was there before: the FORK records have no
+ * time of their own (r->time is 0), so that nobody takes them for its birth. */
+int rec_synth_joined(struct rec_store *store, struct st_confined *child, pid_t pid, uint64_t time,
+                     uint64_t id, struct st_error *err);
+
 /* The same of every process there is. */
 int rec_synth_all(struct rec_store *store, struct st_confined *child, uint64_t time, uint64_t id,
                   struct st_error *err);

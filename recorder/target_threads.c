@@ -3,10 +3,14 @@
 
 #include <stdlib.h>
 
-static int take_process(pid_t pid, rec_take_thread_fn *fn, void *ctx, unsigned *rounds, struct st_error *err)
+int rec_each_thread_of(pid_t pid, rec_take_thread_fn *fn, void *ctx, unsigned *rounds, struct st_error *err)
 {
+    unsigned unasked;
     bool fresh = true;
     int rc = 0;
+
+    if (!rounds)
+        rounds = &unasked;
 
     for (*rounds = 0; (rc == 0 || rc == 1) && fresh; ++*rounds) {
         pid_t *tids = NULL;
@@ -27,15 +31,12 @@ static int take_process(pid_t pid, rec_take_thread_fn *fn, void *ctx, unsigned *
 int rec_each_thread(const struct st_target *t, pid_t command, rec_take_thread_fn *fn, void *ctx,
                     unsigned *rounds, struct st_error *err)
 {
-    unsigned unasked;
     int rc = 0;
 
-    if (!rounds)
-        rounds = &unasked;
     if (command)
-        rc = take_process(command, fn, ctx, rounds, err);
+        rc = rec_each_thread_of(command, fn, ctx, rounds, err);
     for (size_t i = 0; !rc && i < t->npids; i++)
-        rc = take_process(t->pids[i], fn, ctx, rounds, err);
+        rc = rec_each_thread_of(t->pids[i], fn, ctx, rounds, err);
     return rc;
 }
 

@@ -18,6 +18,9 @@ typedef int rec_take_thread_fn(void *ctx, pid_t pid, pid_t tid, struct st_error 
 int rec_each_thread(const struct st_target *target, pid_t command, rec_take_thread_fn *fn, void *ctx,
                     unsigned *rounds, struct st_error *err);
 
+/* The same of one process. */
+int rec_each_thread_of(pid_t pid, rec_take_thread_fn *fn, void *ctx, unsigned *rounds, struct st_error *err);
+
 /* How many threads the target has now. */
 size_t rec_count_threads(const struct st_target *target);
 

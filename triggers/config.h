@@ -11,6 +11,8 @@ enum follow_mode {
     FOLLOW_ALL,    /* every thread but the idle ones and our own */
 };
 
+#define FOLLOW_COMM 16
+
 struct follow_config {
     st_u32 mode;
 
@@ -19,6 +21,9 @@ struct follow_config {
     st_u32 newborn; /* the process is held back before its first exec: that wait is ours, not its own */
 
     st_u64 cgroup;
+
+    char comm[FOLLOW_COMM]; /* FOLLOW_PIDS: the processes are those that have this name, or get it; "": those
+                             * in the map */
 };
 
 /* States that offcpu tells apart. */

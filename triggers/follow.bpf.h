@@ -4,12 +4,7 @@
 #ifndef ST_TRIGGERS_FOLLOW_BPF_H
 #define ST_TRIGGERS_FOLLOW_BPF_H
 
-#include "triggers/config.h"
-#include "triggers/kernel.h"
-
-#define MAX_CGROUP_DEPTH 32
-
-const volatile struct follow_config follow;
+#include "triggers/belongs.bpf.h"
 
 /* Slots are taken from `free_slots`, then from the never used ones; a map of timers must be an array (or a
  * hash), which is why the state is not in the task storage itself. */
@@ -83,19 +78,6 @@ static __always_inline bool maybe_followed(struct task_struct *task)
     if (follow.mode != FOLLOW_PIDS)
         return true;
     return tgid_filter[tgid / 64 % FILTER_WORDS] >> (tgid % 64) & 1;
-}
-
-/* Whether the task is in the cgroup or below it. */
-static __noinline __attribute__((unused)) bool in_cgroup(struct task_struct *task)
-{
-    struct cgroup *cgroup = BPF_CORE_READ(task, cgroups, dfl_cgrp);
-
-    for (int depth = 0; cgroup && depth < MAX_CGROUP_DEPTH; depth++) {
-        if (BPF_CORE_READ(cgroup, kn, id) == follow.cgroup)
-            return true;
-        cgroup = (struct cgroup *)BPF_CORE_READ(cgroup, self.parent); /* `self` is the first member */
-    }
-    return false;
 }
 
 static __always_inline int take_slot(st_u32 *slot)
@@ -214,7 +196,7 @@ static __always_inline bool wanted(struct task_struct *task)
     if (!task->pid || task->flags & PF_EXITING)
         return false;
     if (follow.mode == FOLLOW_PIDS)
-        return bpf_map_lookup_elem(&pids, &tgid);
+        return by_name() ? tgid != follow.self && has_name(task) : bpf_map_lookup_elem(&pids, &tgid) != NULL;
     return tgid != follow.self;
 }
 
@@ -224,7 +206,20 @@ int BPF_PROG(st_newtask, struct task_struct *task, unsigned long clone_flags)
 {
     struct task_struct *parent = bpf_get_current_task_btf();
 
-    if (follow.mode == FOLLOW_PIDS ? thread_of(parent) != NULL : (st_u32)parent->tgid != follow.self)
+    if ((st_u32)parent->tgid == follow.self && follow.mode != FOLLOW_PIDS)
+        return 0;
+    if (follow.mode != FOLLOW_PIDS || thread_of(parent) ||
+        (by_name() && task->pid == task->tgid && wanted(task)))
+        adopt(task, false);
+    return 0;
+}
+
+/* A process gets the name: a program that is started, or one that names itself. Its other threads are for
+ * user space to find (trg_joined). Loaded only where processes are chosen by name. */
+SEC("tp_btf/task_rename")
+int BPF_PROG(st_rename, struct task_struct *task, const char *comm)
+{
+    if (task->pid == task->tgid && (st_u32)task->tgid != follow.self && is_name(comm))
         adopt(task, false);
     return 0;
 }

@@ -357,6 +357,8 @@ static int not_found(struct search *s)
         st_hint(s->err, "did you mean '%s'?", near);
     else if (!s->module && s->config->target->kind == ST_TARGET_ALL)
         st_hint(s->err, "with -a, name the file: /PATH!%s", name);
+    else if (!s->module && !s->config->target->npids)
+        st_hint(s->err, "no process of the target is there yet: name the file, /PATH!%s", name);
     return ST_EUSAGE;
 }
 

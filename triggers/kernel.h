@@ -26,7 +26,13 @@ struct cgroup_subsys_state {
     struct cgroup_subsys_state *parent;
 };
 
+struct cgroup_root {
+    int hierarchy_id; /* 0: version 2 */
+};
+
 struct cgroup {
+    struct cgroup_root *root;
+
     struct cgroup_subsys_state self;
 
     struct kernfs_node *kn;
@@ -175,7 +181,7 @@ struct mm_struct {
 struct task_struct {
     struct thread_info thread_info;
 
-    struct task_struct *real_parent;
+    struct task_struct *real_parent, *group_leader;
 
     struct mm_struct *mm;
 

@@ -83,6 +83,9 @@ struct trg_kind {
     int (*set_output)(struct trg_state *state, int cpu, int fd, struct st_error *err);
     int (*start)(struct trg_state *state, struct st_error *err);
 
+    /* NULL: it need not know. */
+    int (*joined)(struct trg_state *state, pid_t pid, struct st_error *err);
+
     /* Nothing fires before this CLOCK_MONOTONIC time. */
     void (*hold)(struct trg_state *state, uint64_t until_ns);
 

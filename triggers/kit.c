@@ -55,7 +55,9 @@ static void configure_follow(struct follow_config *follow, const struct trg_conf
         follow->mode = FOLLOW_PIDS;
     }
     follow->self = (uint32_t)getpid();
-    follow->cgroup = config->target->cgroup_id;
+    follow->cgroup = config->target->group.id;
+    if (config->target->kind == ST_TARGET_COMM)
+        snprintf(follow->comm, sizeof(follow->comm), "%s", config->target->comm);
     follow->newborn = config->target->kind == ST_TARGET_COMMAND;
 }
 
@@ -139,6 +141,8 @@ static int configure(struct trg_state *s, struct st_error *err)
     int rc = configure_places(&s->vars, err);
 
     configure_follow(s->vars.follow, s->how.config);
+    bpf_program__set_autoload(bpf_object__find_program_by_name(s->object, "st_rename"),
+                              s->how.config->target->kind == ST_TARGET_COMM);
     configure_span(s);
     *s->vars.threshold_ns = s->how.spec->threshold_ns;
     *s->vars.by_thread = s->how.config->by_thread;
@@ -272,6 +276,18 @@ int trg_kit_start(struct trg_state *s, struct st_error *err)
     for (size_t i = 0; s->pythons && !s->how.config->measure_only && i < target->npids; i++)
         trg_python_watch(s->pythons, target->pids[i], &python);
     return adopt_threads(s, err);
+}
+
+/* The programs watch who comes into a cgroup, and the first thread of who gets a name; the others are in a
+ * walk over all threads. */
+int trg_kit_joined(struct trg_state *s, pid_t pid, struct st_error *err)
+{
+    bool by_name = s->how.config->target->kind == ST_TARGET_COMM;
+    struct trg_python python;
+
+    if (s->pythons && !s->how.config->measure_only)
+        trg_python_watch(s->pythons, pid, &python);
+    return by_name && st_target_has_threads(pid) ? adopt_threads(s, err) : 0;
 }
 
 int trg_kit_keep(struct trg_state *s, struct bpf_link *link, const char *what, struct st_error *err)

@@ -138,6 +138,7 @@ int trg_kit_open(const struct trg_open *how, trg_take_fn *take, struct trg_state
  * on, and the names of the threads it tells of. */
 int trg_kit_set_output(struct trg_state *s, int cpu, int fd, struct st_error *err);
 int trg_kit_start(struct trg_state *s, struct st_error *err);
+int trg_kit_joined(struct trg_state *s, pid_t pid, struct st_error *err);
 void trg_kit_hold(struct trg_state *s, uint64_t until_ns);
 void trg_kit_complete(struct trg_state *s, struct st_stall_record *r);
 int trg_kit_histogram(struct trg_state *s, struct hist *sum, struct st_error *err);
@@ -148,9 +149,9 @@ const char *trg_kit_hook(struct trg_state *s);
 void trg_kit_close(struct trg_state *s);
 
 #define TRG_KIT_OPS                                                                                          \
-    .set_output = trg_kit_set_output, .hold = trg_kit_hold, .complete = trg_kit_complete,                    \
-    .histogram = trg_kit_histogram, .threads = trg_kit_threads, .waits = trg_kit_waits,                      \
-    .lost = trg_kit_lost, .hook = trg_kit_hook, .close = trg_kit_close
+    .set_output = trg_kit_set_output, .joined = trg_kit_joined, .hold = trg_kit_hold,                        \
+    .complete = trg_kit_complete, .histogram = trg_kit_histogram, .threads = trg_kit_threads,                \
+    .waits = trg_kit_waits, .lost = trg_kit_lost, .hook = trg_kit_hook, .close = trg_kit_close
 
 /* Keeps a link (NULL with errno: the attempt failed) until close. `what` as in trg_bpf_failed(). */
 int trg_kit_keep(struct trg_state *s, struct bpf_link *link, const char *what, struct st_error *err);

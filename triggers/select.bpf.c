@@ -11,6 +11,10 @@ struct thread {
 
     st_u32 slot;
 
+    st_u32 member; /* FOLLOW_CGROUP: what was found, and of which css_set */
+
+    st_u64 css;
+
     struct select_bucket own[SELECT_MARKS];
 
     st_u64 run[SELECT_MARKS]; /* left out since the last that was taken */
@@ -56,20 +60,50 @@ struct select_pace pace;
 struct select_left left;
 st_u64 lost_records;
 st_u32 broken_places;
+st_u32 members; /* FOLLOW_CGROUP: threads in the cgroup */
 
 /* ------------------------------------------------------------------ */
 /* The threads                                                          */
+
+/* An NMI may come in between: then the old one still holds. */
+static __always_inline void set_member(struct thread *t, st_u32 member)
+{
+    st_u32 old = __sync_lock_test_and_set(&t->member, member);
+
+    if (old != member)
+        __sync_fetch_and_add(&members, member - old);
+}
+
+/* Whether a thread that is followed is of the target: with FOLLOW_CGROUP, while it is in the cgroup. */
+static __always_inline bool belongs(struct thread *t, struct task_struct *task)
+{
+    st_u64 css;
+
+    if (follow.mode != FOLLOW_CGROUP)
+        return true;
+    css = (st_u64)task->cgroups;
+    if (t->css != css) {
+        set_member(t, in_cgroup(task));
+        barrier();
+        t->css = css;
+    }
+    return t->member;
+}
 
 static void thread_begins(struct thread *t, struct task_struct *task)
 {
     for (int i = 0; i < SELECT_MARKS; i++)
         t->own[i].next = t->run[i] = 0;
+    t->css = 0;
+    belongs(t, task);
     t->task = (st_u64)task;
 }
 
 static __always_inline void thread_ends(struct thread *t, st_u32 slot)
 {
     t->task = 0;
+    if (follow.mode == FOLLOW_CGROUP)
+        set_member(t, 0);
 }
 
 static void thread_exits(void *ctx, struct thread *t)
@@ -215,6 +249,13 @@ static __noinline void mark_switch(void *ctx, struct task_struct *prev, struct t
     output(ctx, &switch_marks, &e, sizeof(e));
 }
 
+static __always_inline struct thread *member_of(struct task_struct *task)
+{
+    struct thread *t = thread_of(task);
+
+    return t && belongs(t, task) ? t : NULL;
+}
+
 /* Interrupts are off, and no program interrupts this one that writes here too. */
 static __always_inline void note_switch(void *ctx, const struct select_switch *s)
 {
@@ -236,13 +277,13 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(select_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
     struct select_switch s = {.preempt = preempt || !prev->__state};
-    struct thread *t = thread_of(next);
+    struct thread *t = member_of(next);
 
     if (t) {
         s.next_pid = next->tgid;
         s.next_tid = next->pid;
     }
-    t = thread_of(prev);
+    t = member_of(prev);
     if (t) {
         s.prev_pid = prev->tgid;
         s.prev_tid = prev->pid;
@@ -261,7 +302,7 @@ int BPF_PROG(select_switch, bool preempt, struct task_struct *prev, struct task_
 SEC("tp_btf/sched_waking")
 int BPF_PROG(select_waking, struct task_struct *task)
 {
-    struct thread *t = thread_of(task);
+    struct thread *t = member_of(task);
     struct waking_entry e = {};
 
     if (!t || !takes(t, SELECT_WAKES, bpf_ktime_get_ns()))
@@ -277,6 +318,15 @@ int BPF_PROG(select_waking, struct task_struct *task)
 
 /* A sample of whoever runs is kept where that is one of the target's threads. It may be in an NMI: nothing is
  * written here. */
+static __always_inline bool is_sampled(const struct thread *t, struct task_struct *task)
+{
+    if (!t || t->task != (st_u64)task)
+        return false;
+    if (follow.mode != FOLLOW_CGROUP)
+        return true;
+    return t->css == (st_u64)task->cgroups ? t->member : in_cgroup(task);
+}
+
 SEC("perf_event")
 int select_sample(void *ctx)
 {
@@ -288,8 +338,7 @@ int select_sample(void *ctx)
         return 0;
     t = thread_at(slot_hints[pid % SLOT_HINTS] - 1);
     if (t && t->task == (st_u64)task)
-        return 1;
+        return is_sampled(t, task);
     owned = bpf_task_storage_get(&slots, task, NULL, 0);
-    t = owned ? thread_at(*owned) : NULL;
-    return t && t->task == (st_u64)task;
+    return is_sampled(owned ? thread_at(*owned) : NULL, task);
 }

@@ -11,6 +11,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -18,7 +19,10 @@
 
 #include <linux/perf_event.h>
 
-enum { SLOTS = 32768 }; /* threads at once */
+enum {
+    SLOTS = 32768,      /* threads at once, */
+    SLOTS_MANY = 65536, /* and of the whole machine, where the cgroup they are in tells who is chosen */
+};
 
 struct trg_select {
     struct select_bpf *bpf;
@@ -40,6 +44,9 @@ static int failed(int rc, const char *what, struct st_error *err)
 static int configure(struct trg_select *s, const struct trg_select_config *config, struct st_error *err)
 {
     struct select_bpf *bpf = s->bpf;
+    const struct st_target *target = config->target;
+    bool by_name = target->kind == ST_TARGET_COMM, by_cgroup = target->kind == ST_TARGET_CGROUP;
+    uint32_t slots = by_cgroup ? SLOTS_MANY : SLOTS;
     struct trg_places places;
     int rc = trg_find_places(&places, err);
 
@@ -47,16 +54,20 @@ static int configure(struct trg_select *s, const struct trg_select_config *confi
         return rc;
     bpf->rodata->preempt_count_place = places.preempt_count;
     bpf->rodata->current_task_place = places.current_task;
-    bpf->rodata->follow.mode = FOLLOW_PIDS;
+    bpf->rodata->follow.mode = by_cgroup ? FOLLOW_CGROUP : FOLLOW_PIDS;
+    bpf->rodata->follow.cgroup = target->group.id;
+    if (by_name)
+        snprintf(bpf->rodata->follow.comm, sizeof(bpf->rodata->follow.comm), "%s", target->comm);
+    bpf_program__set_autoload(bpf->progs.st_rename, by_name);
     bpf->rodata->follow.self = (uint32_t)getpid();
     bpf->rodata->switch_type = (uint32_t)config->switch_type;
     bpf->rodata->waking_type = (uint32_t)config->waking_type;
-    bpf->bss->slots_max = SLOTS;
-    bpf_map__set_max_entries(bpf->maps.threads, SLOTS);
-    bpf_map__set_max_entries(bpf->maps.free_slots, SLOTS);
+    bpf->bss->slots_max = slots;
+    bpf_map__set_max_entries(bpf->maps.threads, slots);
+    bpf_map__set_max_entries(bpf->maps.free_slots, slots);
     bpf_map__set_max_entries(bpf->maps.switches, (uint32_t)s->nrings);
-    if (config->target->npids > bpf_map__max_entries(bpf->maps.pids))
-        bpf_map__set_max_entries(bpf->maps.pids, (uint32_t)config->target->npids);
+    if (target->npids > bpf_map__max_entries(bpf->maps.pids))
+        bpf_map__set_max_entries(bpf->maps.pids, (uint32_t)target->npids);
     rc = select_bpf__load(bpf);
     return rc ? failed(rc, "the kernel did not take the BPF programs that select events", err) : 0;
 }
@@ -146,8 +157,7 @@ int trg_select_filter(struct trg_select *s, int fd, struct st_error *err)
     return failed(-errno, "cannot filter samples by a BPF program", err);
 }
 
-/* The threads that are there already. */
-static int adopt(struct trg_select *s, struct st_error *err)
+int trg_select_adopt(struct trg_select *s, struct st_error *err)
 {
     struct bpf_link *link = bpf_program__attach_iter(s->bpf->progs.select_adopt, NULL);
     char nothing[16];
@@ -170,7 +180,8 @@ int trg_select_start(struct trg_select *s, struct st_error *err)
 {
     int rc = select_bpf__attach(s->bpf);
 
-    return rc ? failed(rc, "cannot attach the BPF programs that select events", err) : adopt(s, err);
+    return rc ? failed(rc, "cannot attach the BPF programs that select events", err)
+              : trg_select_adopt(s, err);
 }
 
 struct trg_select_switches trg_select_take(struct trg_select *s, int cpu)
@@ -188,7 +199,7 @@ void trg_select_set_pace(struct trg_select *s, struct select_pace pace)
 
 uint32_t trg_select_threads(const struct trg_select *s)
 {
-    return s->bpf->bss->slots_used;
+    return s->bpf->rodata->follow.mode == FOLLOW_CGROUP ? s->bpf->bss->members : s->bpf->bss->slots_used;
 }
 
 struct select_left trg_select_left(const struct trg_select *s)

@@ -24,7 +24,7 @@ enum trg_select_output {
 
 /* The numbers of the two tracepoints, which their records begin with. */
 struct trg_select_config {
-    const struct st_target *target; /* resolved, of processes */
+    const struct st_target *target; /* resolved, of processes, of a name or of a cgroup */
 
     uint64_t switch_type, waking_type;
 };
@@ -42,6 +42,10 @@ int trg_select_filter(struct trg_select *select, int fd, struct st_error *err);
 /* From here on records are written. ST_ECANNOT, ST_EFAIL. */
 int trg_select_start(struct trg_select *select, struct st_error *err);
 
+/* Looks for the target's threads anew: of a process of several threads that has got the target's name, the
+ * programs themselves see the first one. ST_ECANNOT, ST_EFAIL. */
+int trg_select_adopt(struct trg_select *select, struct st_error *err);
+
 /* The context switches of a CPU since the last call, in memory that the next call writes anew. To be called
  * by one thread at a time. */
 struct trg_select_switches trg_select_take(struct trg_select *select, int cpu);
@@ -49,7 +53,8 @@ struct trg_select_switches trg_select_take(struct trg_select *select, int cpu);
 /* How many marks are taken; until it is called, all are. */
 void trg_select_set_pace(struct trg_select *select, struct select_pace pace);
 
-/* How many threads there are at the most that may have marks of their own. */
+/* How many threads may have marks of their own: at the most at once so far; of a cgroup, those that are in it
+ * now. */
 uint32_t trg_select_threads(const struct trg_select *select);
 
 /* What was left out so far. */

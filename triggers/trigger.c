@@ -269,6 +269,19 @@ int trg_start(struct trg_set *set, struct st_error *err)
     return rc ? rc : trg_hold(set, set->config->warm_up_ns, err);
 }
 
+int trg_joined(struct trg_set *set, pid_t pid, struct st_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; !rc && i < set->each.n; i++) {
+        const struct trg_one *one = &set->each.at[i];
+
+        if (one->state && one->spec.kind->joined)
+            rc = one->spec.kind->joined(one->state, pid, err);
+    }
+    return rc;
+}
+
 int trg_hold(struct trg_set *set, uint64_t ns, struct st_error *err)
 {
     uint64_t now = st_kernel_ns();

@@ -71,6 +71,11 @@ int trg_set_output(struct trg_set *set, int cpu, int fd, struct st_error *err);
 /* Attaches the programs: live when it returns. */
 int trg_start(struct trg_set *set, struct st_error *err);
 
+/* A process came into the target that waits for such (st_target_waits), after trg_start(). Those of a cgroup
+ * are watched already, and of a name the first thread is: this takes care of the rest. A process that has
+ * ended is no error. */
+int trg_joined(struct trg_set *set, pid_t pid, struct st_error *err);
+
 /* By what trigger i, started, sees its events, where there are several ways ("uprobe", "fentry"); NULL: there
  * is one. */
 const char *trg_hook(const struct trg_set *set, size_t i);

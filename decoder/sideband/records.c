@@ -233,8 +233,21 @@ static int new_process(struct sb_context *c, const struct task_record *m, uint64
     return parent ? dec_space_fork(process->space, parent->space, time, err) : 0;
 }
 
+/* A thread that was there before. With a number that one had which has ended, it is another. */
+static int was_there(struct sb_context *c, const struct task_record *m, struct st_error *err)
+{
+    const struct dec_thread *old = sb_thread(c, (int32_t)m->pid, (int32_t)m->tid, 0);
+    uint64_t since = old ? old->end : 0;
+
+    if (old && since == UINT64_MAX)
+        return 0;
+    if (old && m->pid == m->tid && !sb_new_process(c, (int32_t)m->pid, (int32_t)m->ppid, since))
+        old = NULL;
+    return old && sb_new_thread(c, (int32_t)m->pid, (int32_t)m->tid, since) ? 0 : st_nomem(err, "a thread");
+}
+
 /* FORK records are made up for threads that were there before: by perf without a time, by our recorder with
- * that of its start. */
+ * that of its start, and for a process that came into the target later without a time inside. */
 static int apply_fork(struct sb_context *c, const struct pd_record *r, uint64_t time, struct st_error *err)
 {
     const struct task_record *m = (const void *)r->header;
@@ -246,6 +259,8 @@ static int apply_fork(struct sb_context *c, const struct pd_record *r, uint64_t 
         return rc;
     if (time <= c->sb->first)
         return sb_thread(c, (int32_t)m->pid, (int32_t)m->tid, 0) ? 0 : st_nomem(err, "a thread");
+    if (!m->time)
+        return was_there(c, m, err);
     parent = dec_sideband_thread(c->sb, (int32_t)m->ptid, -1, time);
     if (m->pid != m->ppid)
         rc = new_process(c, m, time, err);

@@ -105,10 +105,12 @@ static int add_event(struct rec_source *s, pid_t pid, pid_t tid, int cpu, struct
     return rc;
 }
 
+/* A number may be that of a thread that has ended, too. */
 static bool has_events(const struct rec_source *s, pid_t pid, pid_t tid)
 {
     for (size_t i = 0; i < s->events.n; i++)
-        if (s->events.at[i].pid == pid && (tid < 0 || s->events.at[i].tid == tid))
+        if (s->events.at[i].pid == pid && (tid < 0 || s->events.at[i].tid == tid) &&
+            !rec_perf_ended(s->events.at[i].fd))
             return true;
     return false;
 }
@@ -185,7 +187,7 @@ int pt_attach(struct rec_source *s, const struct rec_source_config *config, stru
         pt_detach(s);
         rc = halve(s) ? 0 : ST_ECANNOT;
     }
-    if (!rc && !s->events.n)
+    if (!rc && !s->events.n && !st_target_waits(config->target))
         rc = st_fail(err, ST_EFAIL, "the target ended before it could be recorded");
     return rc;
 }
@@ -273,6 +275,77 @@ int pt_attach_born(struct rec_source *s, pid_t pid, pid_t tid, struct st_error *
     e = &s->events.at[s->events.n - 1];
     rc = s->running ? pt_event_switch(e, true, err) : 0;
     return rc ? rc : rec_clock_now(&s->clock, &s->rings.at[e->ring].since, err);
+}
+
+/* ------------------------------------------------------------------ */
+/* Processes that come into the target while armed                     */
+
+static int join_alone(void *ctx, pid_t pid, pid_t tid, struct st_error *err)
+{
+    struct rec_source *s = ctx;
+    size_t n = s->events.n;
+    char text[64];
+    int rc;
+
+    if (s->rings.n * s->ring_bytes >= PT_JOINED_BYTES && !drop_ended(s, 0)) {
+        snprintf(text, sizeof(text), "the rings of threads take %llu MiB", PT_JOINED_BYTES >> 20);
+        tell_unrecorded(s, tid, text);
+        return 0;
+    }
+    rc = pt_attach_born(s, pid, tid, err);
+    return rc ? rc : s->events.n > n;
+}
+
+static int switch_on(struct rec_source *s, size_t events, size_t rings, struct st_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = events; !rc && s->running && i < s->events.n; i++)
+        rc = pt_event_switch(&s->events.at[i], true, err);
+    for (size_t i = rings; !rc && i < s->rings.n; i++)
+        rc = rec_clock_now(&s->clock, &s->rings.at[i].since, err);
+    return rc;
+}
+
+static int join_cpus(void *ctx, pid_t pid, pid_t tid, struct st_error *err)
+{
+    struct rec_source *s = ctx;
+    size_t events = s->events.n, rings = s->rings.n;
+    struct st_error why = {0};
+    int taken = add_thread(s, pid, tid, &why), rc = switch_on(s, events, rings, err);
+
+    if (rc || taken == 0 || taken == 1)
+        return rc ? rc : taken;
+    if (taken != PT_TOO_LARGE && taken != ST_ECANNOT)
+        return st_fail(err, taken, "%s", why.text);
+    tell_unrecorded(s, tid, why.text);
+    return 0;
+}
+
+/* Not the first of each CPU, whose ring all others of it write into. */
+static void sweep(struct rec_source *s)
+{
+    size_t kept = 0;
+
+    if (s->events.n < 2 * s->swept || s->events.n < PT_LEAST_SWEPT)
+        return;
+    for (size_t i = 0; i < s->events.n; i++) {
+        struct pt_event *e = &s->events.at[i];
+
+        if (owner_of(s, e->cpu) != e && rec_perf_ended(e->fd))
+            close_event(e);
+        else
+            s->events.at[kept++] = *e;
+    }
+    s->swept = s->events.n = kept;
+}
+
+int pt_attach_joined(struct rec_source *s, pid_t pid, struct st_error *err)
+{
+    if (!s->per_cpu)
+        return rec_each_thread_of(pid, join_alone, s, NULL, err);
+    sweep(s);
+    return rec_each_thread_of(pid, join_cpus, s, NULL, err);
 }
 
 void pt_detach(struct rec_source *s)

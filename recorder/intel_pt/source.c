@@ -361,6 +361,7 @@ const struct rec_source_ops rec_source_intel_pt = {
     .inherits = wants_cpus,
     .misses_while_frozen = true,
     .thread_started = pt_thread_started,
+    .joined = pt_attach_joined,
     .trace_event = pt_pt_event,
     .stops_in_kernel = pt_stops_in_kernel,
     .unseen_cpus = pt_unseen_cpus,

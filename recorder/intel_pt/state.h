@@ -15,8 +15,12 @@ enum {
     PT_RING_BYTES = 4 << 20, /* the default */
     PT_RING_LEAST = 16 * 1024,
     PT_FEW_THREADS = 16, /* up to so many get a ring each */
-    PT_MOST_ENDED = 32   /* rings of threads that ended are kept; then the oldest goes */
+    PT_MOST_ENDED = 32,  /* rings of threads that ended are kept; then the oldest goes */
+    PT_LEAST_SWEPT = 512 /* events of processes that come and go; of fewer, those that ended stay open */
 };
+
+#define PT_JOINED_BYTES                                                                                      \
+    (1ull << 30) /* rings of threads may take so much, those of processes that came included */
 
 struct pt_event {
     int fd;
@@ -45,6 +49,8 @@ struct rec_source {
 
     bool told_unrecorded; /* that threads have no ring */
 
+    size_t swept; /* events that there were when those that ended were last closed, in rings of CPUs */
+
     size_t asked; /* bytes a ring, as wanted */
 
     size_t ring_bytes; /* as it became */
@@ -67,6 +73,9 @@ int pt_attach(struct rec_source *s, const struct rec_source_config *config, stru
 /* A ring for a thread that was born while armed, of the rings-a-thread kind; nothing if it has one, has
  * ended, or the limits allow none (which is told once). */
 int pt_attach_born(struct rec_source *s, pid_t pid, pid_t tid, struct st_error *err);
+
+/* The same for each thread of a process that came into the target; in rings of CPUs too. */
+int pt_attach_joined(struct rec_source *s, pid_t pid, struct st_error *err);
 
 /* Closes all events and rings. */
 void pt_detach(struct rec_source *s);

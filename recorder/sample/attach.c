@@ -59,10 +59,11 @@ static int add_event(struct rec_source *s, struct smp_event *e, struct st_error 
     return rc;
 }
 
+/* A number may be that of a thread that has ended, too. */
 static bool has_events(const struct rec_source *s, pid_t tid)
 {
     for (size_t i = 0; i < s->events.n; i++)
-        if (s->events.at[i].tid == tid)
+        if (s->events.at[i].tid == tid && !rec_perf_ended(s->events.at[i].fd[SMP_SAMPLES]))
             return true;
     return false;
 }
@@ -126,7 +127,7 @@ int smp_attach(struct rec_source *s, const struct rec_source_config *config, str
         smp_detach(s);
         *err = (struct st_error){0};
     }
-    if (!rc && !s->events.n)
+    if (!rc && !s->events.n && !st_target_waits(config->target))
         rc = st_fail(err, ST_EFAIL, "the target ended before it could be recorded");
     return rc;
 }
@@ -179,6 +180,17 @@ static int add_born(struct rec_source *s, struct smp_event *e, struct st_error *
     return rc;
 }
 
+static int refused(struct rec_source *s, pid_t tid, int rc, const struct st_error *why, struct st_error *err)
+{
+    if (rc != ST_ECANNOT)
+        return st_fail(err, rc, "%s", why->text);
+    if (!s->told_unrecorded)
+        st_log_warn("thread %d is not recorded: %s (told once%s)", tid, why->text,
+                    s->per_cpu ? "" : "; --rings cpu records every thread");
+    s->told_unrecorded = true;
+    return 0;
+}
+
 int smp_attach_born(struct rec_source *s, pid_t pid, pid_t tid, struct st_error *err)
 {
     struct smp_event e = {.pid = pid, .tid = tid, .cpu = -1};
@@ -192,17 +204,62 @@ int smp_attach_born(struct rec_source *s, pid_t pid, pid_t tid, struct st_error 
     rc = add_born(s, &e, &why);
     if (rc == 1)
         return 0;
-    if (rc == ST_ECANNOT) {
-        if (!s->told_unrecorded)
-            st_log_warn("thread %d is not recorded: %s (told once; --rings cpu records every thread)", tid,
-                        why.text);
-        s->told_unrecorded = true;
-        return 0;
-    }
     if (rc)
-        return st_fail(err, rc, "%s", why.text);
+        return refused(s, tid, rc, &why, err);
     rc = s->running ? smp_event_switch(&e, true, err) : 0;
     return rc ? rc : rec_clock_now(&s->clock, &s->rings.at[e.ring].since, err);
+}
+
+/* ------------------------------------------------------------------ */
+/* Processes that come into the target while armed                     */
+
+static int join_alone(void *ctx, pid_t pid, pid_t tid, struct st_error *err)
+{
+    struct rec_source *s = ctx;
+    size_t n = s->events.n;
+    struct st_error why = {0};
+    int rc;
+
+    if (s->rings.n * s->ring_bytes >= SMP_JOINED_BYTES && !drop_ended(s, 0)) {
+        st_fail(&why, ST_ECANNOT, "the rings of threads take %llu MiB", SMP_JOINED_BYTES >> 20);
+        return refused(s, tid, ST_ECANNOT, &why, err);
+    }
+    smp_wake_born(s, tid);
+    rc = smp_attach_born(s, pid, tid, err);
+    return rc ? rc : s->events.n > n;
+}
+
+static int switch_on(struct rec_source *s, size_t events, size_t rings, struct st_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = events; !rc && s->running && i < s->events.n; i++)
+        rc = smp_event_switch(&s->events.at[i], true, err);
+    for (size_t i = rings; !rc && i < s->rings.n; i++)
+        rc = rec_clock_now(&s->clock, &s->rings.at[i].since, err);
+    return rc;
+}
+
+static int join_cpus(void *ctx, pid_t pid, pid_t tid, struct st_error *err)
+{
+    struct rec_source *s = ctx;
+    size_t events = s->events.n, rings = s->rings.n;
+    struct st_error why = {0};
+    int taken, rc;
+
+    smp_wake_born(s, tid);
+    taken = take_thread(s, pid, tid, &why);
+    rc = switch_on(s, events, rings, err);
+    if (rc)
+        return rc;
+    return taken < 0 ? refused(s, tid, taken, &why, err) : taken;
+}
+
+int smp_attach_joined(struct rec_source *s, pid_t pid, struct st_error *err)
+{
+    if (!s->per_cpu)
+        return rec_each_thread_of(pid, join_alone, s, NULL, err);
+    return rec_each_thread_of(pid, join_cpus, s, &s->rounds, err);
 }
 
 void smp_detach(struct rec_source *s)

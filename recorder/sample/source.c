@@ -33,9 +33,9 @@ static bool wants_cpus(const struct rec_source_config *config)
  * which there would be those of all processes. A command is not there yet. */
 static bool smp_selects(const struct rec_source_config *config)
 {
-    return config->target->npids && config->target->kind != ST_TARGET_ALL &&
-           config->target->kind != ST_TARGET_COMMAND && config->rings != REC_RINGS_THREAD &&
-           config->callgraph != REC_CALLGRAPH_LBR && !config->syscalls;
+    return (config->target->npids || st_target_waits(config->target)) &&
+           config->target->kind != ST_TARGET_ALL && config->target->kind != ST_TARGET_COMMAND &&
+           config->rings != REC_RINGS_THREAD && config->callgraph != REC_CALLGRAPH_LBR && !config->syscalls;
 }
 
 static int smp_probe(const struct rec_source_config *config, struct st_error *err)
@@ -112,6 +112,7 @@ static int smp_open(const struct rec_source_config *config, struct rec_source **
     s->clock.fd = s->budget.timer = -1;
     s->per_cpu = wants_cpus(config);
     s->select = config->select;
+    s->by_name = config->target->kind == ST_TARGET_COMM;
     s->callgraph = config->callgraph;
     s->asked = s->ring_bytes = ring_size(s, config->ring_bytes);
     rc = rec_clock_open_as(&s->clock, s->select, err);
@@ -283,6 +284,14 @@ static int smp_thread_started(struct rec_source *s, pid_t pid, pid_t tid, struct
     return s->per_cpu ? 0 : smp_attach_born(s, pid, tid, err);
 }
 
+static int smp_joined(struct rec_source *s, pid_t pid, struct st_error *err)
+{
+    /* The program itself follows all but the other threads of a process that has renamed itself. */
+    if (s->select)
+        return s->by_name && st_target_has_threads(pid) ? trg_select_adopt(s->select, err) : 0;
+    return smp_attach_joined(s, pid, err);
+}
+
 static void smp_mark(struct rec_source *s)
 {
     for (size_t i = 0; i < s->rings.n; i++)
@@ -424,6 +433,7 @@ const struct rec_source_ops rec_source_sample = {
     .inherits = wants_cpus,
     .selects = smp_selects,
     .thread_started = smp_thread_started,
+    .joined = smp_joined,
     .mark = smp_mark,
     .has_room = smp_has_room,
     .trace_event = smp_trace_event,

@@ -22,6 +22,9 @@ enum {
     SMP_MOST_ENDED = 32     /* rings of threads that ended are kept; then the oldest goes */
 };
 
+#define SMP_JOINED_BYTES                                                                                     \
+    (512ull << 20) /* rings of threads may take so much, those of processes that came included */
+
 /* What has records in the rings. */
 enum smp_kind {
     SMP_SAMPLES,
@@ -107,6 +110,8 @@ struct rec_source {
 
     bool per_cpu; /* rings are of CPUs, else of threads */
 
+    bool by_name; /* processes of a name are the target */
+
     struct trg_select *select; /* not NULL: events are CPU-wide, and it decides what is written; not owned */
 
     bool running; /* enabled, or waiting for exec */
@@ -175,6 +180,9 @@ int smp_attach(struct rec_source *s, const struct rec_source_config *config, str
 /* A ring for a thread that was born while armed, of the rings-a-thread kind; nothing if it has one, has
  * ended, or the limits allow none (which is told once). */
 int smp_attach_born(struct rec_source *s, pid_t pid, pid_t tid, struct st_error *err);
+
+/* The same for each thread of a process that came into the target; in rings of CPUs too. */
+int smp_attach_joined(struct rec_source *s, pid_t pid, struct st_error *err);
 
 /* Closes all events and rings. */
 void smp_detach(struct rec_source *s);

@@ -120,8 +120,29 @@ int step_attach(struct step_helper *h, struct st_error *err)
         rc = seize_process(h, h->command, err);
     for (size_t i = 0; !rc && i < h->target->npids; i++)
         rc = seize_process(h, h->target->pids[i], err);
-    if (!rc && !h->threads)
+    if (!rc && !h->threads && !st_target_waits(h->target))
         rc = st_fail(err, ST_EFAIL, "every process of the target has ended");
+    return rc;
+}
+
+static void interrupt(struct step_thread *t)
+{
+    t->interrupted = true;
+    ptrace(PTRACE_INTERRUPT, t->tid, 0, 0);
+}
+
+/* Those that are new are asked to stop; the program that they are in goes on meanwhile. */
+int step_attach_joined(struct step_helper *h, pid_t pid, struct st_error *err)
+{
+    int rc = seize_process(h, pid, err);
+    struct step_thread *t, *next;
+
+    HASH_ITER(hh, h->threads, t, next)
+    {
+        if (h->started && t->proc->pid == pid && !t->slot && t->run == STEP_RUN_FREE && !t->interrupted)
+            interrupt(t);
+    }
+    h->ended = h->ended && !h->threads;
     return rc;
 }
 
@@ -134,7 +155,6 @@ void step_attach_start(struct step_helper *h)
     {
         if (t->proc->pid == h->command)
             continue;
-        t->interrupted = true;
-        ptrace(PTRACE_INTERRUPT, t->tid, 0, 0);
+        interrupt(t);
     }
 }

@@ -151,12 +151,21 @@ static void close_ring(struct step_helper *h, struct step_thread *t)
     t->slot->stopped = step_clock_now(&h->clock);
 }
 
+static void join(struct step_helper *h, pid_t pid)
+{
+    struct st_error err = {0};
+    bool failed = step_attach_joined(h, pid, &err);
+
+    answer(h, STEP_MSG_JOIN, failed ? &err : NULL);
+}
+
 /* Closes the rings as tracing that is switched off does, tells arm, and holds everything until it says go on.
  */
 static void freeze(struct step_helper *h, uint64_t asked, pid_t first)
 {
     struct step_message m = {.kind = STEP_MSG_FREEZE, .value = perf_time(h, asked)};
     struct step_thread *t, *next;
+    int rc;
 
     HASH_FIND_INT(h->threads, &first, t);
     close_ring(h, t);
@@ -167,7 +176,9 @@ static void freeze(struct step_helper *h, uint64_t asked, pid_t first)
     }
     m.done = step_clock_now(&h->clock);
     step_message_send(h->sock, &m);
-    if (step_message_receive(h->sock, &m, true) <= 0 || m.kind != STEP_MSG_RESUME)
+    while ((rc = step_message_receive(h->sock, &m, true)) > 0 && m.kind == STEP_MSG_JOIN)
+        join(h, m.first);
+    if (rc <= 0 || m.kind != STEP_MSG_RESUME)
         leave(h);
     answer(h, STEP_MSG_RESUME, NULL);
 }
@@ -182,6 +193,9 @@ static void obey(struct step_helper *h, const struct step_message *m)
         break;
     case STEP_MSG_FREEZE:
         freeze(h, m->value, m->first);
+        break;
+    case STEP_MSG_JOIN:
+        join(h, m->first);
         break;
     default:
         leave(h);

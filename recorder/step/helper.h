@@ -194,6 +194,10 @@ void step_thread_exec(struct step_helper *h, struct step_thread *t, pid_t former
 /* Seizes every thread of the target, without stopping them. On error those seized so far stay so. */
 int step_attach(struct step_helper *h, struct st_error *err);
 
+/* A process came into the target: the same for its threads, which are asked to stop if stepping has begun.
+ * ST_ECANNOT: refused. */
+int step_attach_joined(struct step_helper *h, pid_t pid, struct st_error *err);
+
 /* Asks every thread to stop, to be stepped from there. */
 void step_attach_start(struct step_helper *h);
 

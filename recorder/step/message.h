@@ -13,6 +13,8 @@ enum step_message_kind {
     STEP_MSG_FREEZE, /* value: CLOCK_MONOTONIC_RAW now; first; the answer: that moment in the perf clock, and
                         done */
     STEP_MSG_RESUME,
+    STEP_MSG_JOIN,  /* first: a process that came into the target; the answer's code and text are those of an
+                     * error */
     STEP_MSG_LEAVE, /* detach and end; the answer is that the socket closes */
 
     /* By the helper's own accord. */
@@ -24,7 +26,7 @@ struct step_message {
 
     int32_t code; /* enum st_code */
 
-    int32_t first; /* the thread whose ring is closed before the others; -1: any */
+    int32_t first; /* the thread whose ring is closed before the others (-1: any), or a process */
 
     uint64_t value;
 

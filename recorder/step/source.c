@@ -1,5 +1,6 @@
 /* The source `step`, as arm sees it: it commands the stepping helper (helper.h) and reads its rings. */
 #include "recorder/source.h"
+#include "base/log.h"
 #include "base/units.h"
 #include "perfdata/format.h"
 #include "recorder/step/helper.h"
@@ -39,6 +40,8 @@ struct rec_source {
     struct step_shared *shared;
 
     bool ended; /* the helper said so */
+
+    bool told_refused; /* that a process may not be traced */
 
     struct rec_ring *rings; /* of the freeze */
 
@@ -441,6 +444,21 @@ uint64_t step_count(const struct rec_source *s)
     return s->shared->steps;
 }
 
+/* Of one that may not be traced the reason is told once. */
+static int step_joined(struct rec_source *s, pid_t pid, struct st_error *err)
+{
+    struct st_error why = {0};
+    struct step_message m;
+    int rc = command(s, STEP_MSG_JOIN, pid, &m, &why);
+
+    if (rc != ST_ECANNOT)
+        return rc ? st_fail(err, rc, "%s", why.text) : 0;
+    if (!s->told_refused)
+        st_log_warn("a process that came is not recorded: %s (told once)", why.text);
+    s->told_refused = true;
+    return 0;
+}
+
 const struct rec_source_ops rec_source_step = {
     .name = "step",
     .summary =
@@ -450,6 +468,7 @@ const struct rec_source_ops rec_source_step = {
     .probe = step_probe,
     .open = step_open,
     .start = step_start,
+    .joined = step_joined,
     .freeze = step_freeze,
     .rings = step_rings,
     .resume = step_resume_all,

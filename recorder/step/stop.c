@@ -172,8 +172,9 @@ static void on_exec(struct step_helper *h, struct step_thread *t)
 
     ptrace(PTRACE_GETEVENTMSG, t->tid, 0, &former);
     step_thread_exec(h, t, (pid_t)former);
-    if (t->tid == h->command && h->started) {
-        h->command = 0;
+    if ((t->tid == h->command || t->interrupted) && h->started && !t->recording) {
+        h->command = t->tid == h->command ? 0 : h->command;
+        t->interrupted = false;
         step_thread_record(h, t);
         t->run = STEP_RUN_IN_SYSCALL;
     }
@@ -269,8 +270,12 @@ void step_on_wait(struct step_helper *h, pid_t tid, int status)
     }
     if (!t)
         t = welcome(h, tid);
-    if (t)
-        on_stop(h, t, status);
-    else
+    if (!t) {
         ptrace(PTRACE_CONT, tid, 0, 0);
+        return;
+    }
+    on_stop(h, t, status);
+    /* Any other stop took the one that was asked for with it (kernel/signal.c, ptrace_stop()). */
+    if (t->interrupted)
+        ptrace(PTRACE_INTERRUPT, tid, 0, 0);
 }

@@ -12,6 +12,9 @@ endforeach()
 foreach(kind all offcpu syscall func call busy runq socket socket.queue socket.unsent quiet softirq tracepoint usdt bpf)
   st_cli_test(kinds.${kind} kinds.sh ${kind})
 endforeach()
+foreach(what sample thread cpu step many ends watch user old)
+  st_cli_test(comers.${what} comers.sh ${what})
+endforeach()
 
 # The cells of matrix.table.
 set(ST_MATRIX_SOURCES sample step intel-pt watch)

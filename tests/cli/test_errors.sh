@@ -26,8 +26,8 @@ gone=$(sh -c 'echo $$')
 
 run "targets that are not there"
 try 1 "no process $gone: it does not exist or has ended" --source step -p "$gone"
-try 1 "no process is named 'arm_tarket'" --source step --comm arm_tarket
-has "the hint" "there is one named 'arm_target'" err
+try 2 "no process is named 'arm_target_is_long'" --source step --comm arm_target_is_long
+has "the hint" "try 'arm_target_is_l'" err
 try 1 "no cgroup" --source step --cgroup /no/such/cgroup
 try 2 'whom to watch' --source step
 try 2 "-p: 'x' is no whole number" --source step -p x

@@ -69,6 +69,25 @@ echo "$second" >/sys/fs/cgroup/one/cgroup.procs
 moment cgroup --no-kernel --cgroup one
 [ "$(sql cgroup.1.db "SELECT group_concat(DISTINCT tid) FROM calls WHERE function = 'leaf'")" = "$second" ] || fail "--cgroup: not just the one in it"
 
+# A process that comes into the cgroup while arm waits, in rings of either kind.
+came() { [ "$(rings_of)" -gt "$before" ] || ! running "$arm"; }
+for rings in thread cpu; do
+    mkdir /sys/fs/cgroup/two
+    start_arm --source intel-pt --no-kernel --rings $rings --ring 64K -o "came-$rings" --cgroup two
+    grep -q 'no process is in cgroup /sys/fs/cgroup/two yet' arm.err || fail "--cgroup: who is waited for" arm.err
+    before=$(rings_of)
+    echo "$first" >/sys/fs/cgroup/two/cgroup.procs
+    wait_for 60 came || fail "--rings $rings: after 60 s there is no event for who came" arm.err
+    sleep 1
+    kill -INT "$arm"
+    end_of "$arm" 120 "arm --cgroup, --rings $rings"
+    [ $status -eq 0 ] || fail "arm --cgroup, --rings $rings ends with $status" arm.out arm.err
+    [ "$(sql "came-$rings.1.db" "SELECT group_concat(DISTINCT tid) FROM calls WHERE function = 'leaf'")" = "$first" ] || fail "--rings $rings: not just the one that came"
+    [ "$(sql "came-$rings.1.db" "SELECT count(*) > 0 FROM gaps g JOIN threads t ON t.id = g.thread_id WHERE t.tid = $first AND g.start_ns = 0")" = 1 ] ||
+        fail "--rings $rings: no gap before it came"
+    echo "$first" >/sys/fs/cgroup/cgroup.procs && rmdir /sys/fs/cgroup/two
+done
+
 # The whole machine, with kernel code.
 moment all -a
 [ "$(calls_of all leaf "AND tid = $second")" -gt 100 ] || fail "-a: no calls of nest"

@@ -52,7 +52,7 @@ struct {
     __type(value, struct stalltrap_counts);
 } stalltrap_counts SEC(".maps");
 
-/* The target's process ids (with --cgroup those that were in it when it was armed). */
+/* The target's process ids (with --cgroup and --comm those that were there when it was armed). */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 4096);

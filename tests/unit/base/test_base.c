@@ -14,8 +14,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -296,9 +298,76 @@ static void targets_are_resolved(void **state)
 
     t = (struct st_target){0};
     assert_int_equal(st_target_resolve(&t, &err), ST_EUSAGE);
-    st_target_set_comm(&t, "no-such-program", &err);
-    assert_int_equal(st_target_resolve(&t, &err), ST_EFAIL);
-    assert_non_null(strstr(err.text, "no-such-program"));
+    st_target_set_comm(&t, "no-such-program", &err); /* one may come */
+    assert_int_equal(st_target_resolve(&t, &err), 0);
+    assert_int_equal(t.npids, 0);
+    assert_true(st_target_waits(&t));
+    t.comm = "no-program-of-such";
+    assert_int_equal(st_target_resolve(&t, &err), ST_EUSAGE);
+    assert_non_null(strstr(err.text, "try 'no-program-of-s'"));
+    st_target_free(&t);
+}
+
+static int count_self(void *ctx, pid_t pid, struct st_error *err)
+{
+    (void)err;
+    *(unsigned *)ctx += pid == getpid();
+    return 0;
+}
+
+/* A child that has ended and was not reaped has its name still, and is none of the processes of that name. */
+static void processes_of_a_name_run(void **state)
+{
+    struct st_target t = {.kind = ST_TARGET_COMM, .comm = "st-base-child"};
+    struct st_error err = {0};
+    unsigned self = 0;
+    int go[2], named[2];
+    char c;
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(pipe(go), 0);
+    assert_int_equal(pipe(named), 0);
+    pid = fork();
+    if (!pid) {
+        prctl(PR_SET_NAME, "st-base-child");
+        close(go[1]);
+        if (write(named[1], "x", 1) < 0 || read(go[0], &c, 1))
+            _exit(1);
+        _exit(0);
+    }
+    assert_int_equal(read(named[0], &c, 1), 1);
+    assert_int_equal(st_target_resolve(&t, &err), 0);
+    assert_int_equal(t.npids, 1);
+    assert_int_equal(t.pids[0], pid);
+    assert_int_equal(st_target_parent(pid), getpid());
+    assert_int_equal(st_target_children(getpid(), count_self, &self, &err), 0);
+    assert_int_equal(self, 0);
+    close(go[1]);
+    assert_int_equal(waitid(P_PID, (id_t)pid, NULL, WEXITED | WNOWAIT), 0);
+    st_target_free(&t);
+    assert_int_equal(st_target_resolve(&t, &err), 0);
+    assert_int_equal(t.npids, 0);
+    waitpid(pid, NULL, 0);
+    st_target_free(&t);
+}
+
+static void many_processes_come_and_go(void **state)
+{
+    struct st_target t = {.kind = ST_TARGET_CGROUP};
+    struct st_error err = {0};
+
+    (void)state;
+    for (pid_t pid = 1; pid <= 1000; pid++)
+        assert_int_equal(st_target_add(&t, pid, &err), 0);
+    assert_int_equal(st_target_add(&t, 500, &err), 0);
+    assert_int_equal(t.npids, 1000);
+    for (pid_t pid = 1; pid <= 999; pid++)
+        st_target_remove(&t, pid);
+    st_target_remove(&t, 1);
+    assert_int_equal(t.npids, 1);
+    assert_int_equal(t.pids[0], 1000);
+    st_target_free(&t);
 }
 
 static void vectors_grow(void **state)
@@ -328,6 +397,8 @@ int main(void)
         cmocka_unit_test(wrong_options_are_named),
         cmocka_unit_test(output_appears_whole),
         cmocka_unit_test(targets_are_resolved),
+        cmocka_unit_test(processes_of_a_name_run),
+        cmocka_unit_test(many_processes_come_and_go),
         cmocka_unit_test(no_descriptor_is_left),
         cmocka_unit_test(vectors_grow),
     };
