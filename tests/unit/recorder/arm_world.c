@@ -50,6 +50,12 @@ static int rings(struct rec_source *s, const struct rec_ring **list, size_t *n, 
     return fails_copying ? st_nomem(err, "a copy of a ring") : 0;
 }
 
+static void describe(struct rec_source *s, char *text, size_t size)
+{
+    (void)s;
+    snprintf(text, size, "fake");
+}
+
 static int resume(struct rec_source *s, struct st_error *err)
 {
     (void)s;
@@ -359,8 +365,12 @@ struct rec_kallsyms *__wrap_rec_kallsyms_open(const char *path)
     return NULL;
 }
 
-static const struct rec_source_ops ops = {
-    .name = "fake", .freeze = freeze, .rings = rings, .resume = resume, .misses_while_frozen = true};
+static const struct rec_source_ops ops = {.name = "fake",
+                                          .freeze = freeze,
+                                          .rings = rings,
+                                          .resume = resume,
+                                          .describe = describe,
+                                          .misses_while_frozen = true};
 
 int begin_arm(void **state)
 {

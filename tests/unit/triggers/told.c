@@ -99,7 +99,8 @@ static void assert_tells(const struct watch *w, const struct st_stall_record *r,
         return;
     }
     if (r->end_ktime > s->end_ns)
-        print_message("told to end %ld us late, flags %#x\n", (long)(r->end_ktime - s->end_ns) / 1000, r->flags);
+        print_message("told to end %ld us late, flags %#x\n", (long)(r->end_ktime - s->end_ns) / 1000,
+                      r->flags);
     assert_true(r->end_ktime <= s->end_ns);
     assert_int_equal(r->end_ktime - r->start_ktime, r->measured_ns);
 }
