@@ -107,6 +107,15 @@ static int copy_pauses(struct arm_order *o, const struct arm *arm)
     return 0;
 }
 
+static int tell_waits(struct arm *arm, struct st_error *err)
+{
+    pid_t tid = arm->cause.reason == ARM_TRIGGER ? (pid_t)arm->cause.record.tid : -1;
+
+    if (!arm->stalls.events.n)
+        return 0;
+    return rec_sideband_tell_waits(arm->sideband, arm->stalls.events.at[0].id, tid, err);
+}
+
 int arm_order_make(struct arm *arm, struct arm_order **order, struct st_error *err)
 {
     bool outputs = arm->options.triggers || arm->options.marks;
@@ -114,6 +123,8 @@ int arm_order_make(struct arm *arm, struct arm_order **order, struct st_error *e
     int rc =
         o && !copy_pauses(o, arm) && !copy_target(o, &arm->options.target) ? 0 : st_nomem(err, "a snapshot");
 
+    if (!rc)
+        rc = tell_waits(arm, err);
     if (!rc)
         rc = rec_facts_take(&o->facts, arm->ops, arm->source, arm->sideband, arm->store,
                             outputs ? &arm->stalls : NULL, &arm->options.target, err);

@@ -52,6 +52,7 @@ static int take_switch(struct rec_sideband *sb, const struct select_switch *s, c
     uint16_t misc = PERF_RECORD_MISC_SWITCH_OUT;
     int rc;
 
+    rec_waits_take(sb->waits, s);
     out.time = in.time = s->time;
     out.pid = s->prev_pid;
     out.tid = s->prev_tid;
@@ -413,7 +414,9 @@ int rec_sideband_open(const struct rec_sideband_config *config, struct rec_clock
     sb->config = *config;
     sb->clock = clock;
     sb->store = store;
-    rc = open_groups(sb, err);
+    rc = config->select ? rec_waits_open(&sb->waits, err) : 0;
+    if (!rc)
+        rc = open_groups(sb, err);
     if (!rc)
         rc = attach_target(sb, err);
     if (!rc)
@@ -429,6 +432,11 @@ int rec_sideband_open(const struct rec_sideband_config *config, struct rec_clock
 bool rec_sideband_knows(const struct rec_sideband *sb, pid_t pid)
 {
     return rec_pid_set_has(&sb->pids, pid);
+}
+
+int rec_sideband_tell_waits(struct rec_sideband *sb, uint64_t id, pid_t tid, struct st_error *err)
+{
+    return sb->waits ? rec_waits_tell(sb->waits, id, tid, sb->store, err) : 0;
 }
 
 void rec_sideband_on_thread(struct rec_sideband *sb, rec_thread_fn *fn, void *ctx)
@@ -466,5 +474,6 @@ void rec_sideband_close(struct rec_sideband *sb, int loop)
     st_vec_free(&sb->born);
     st_vec_free(&sb->pids);
     st_vec_free(&sb->joining);
+    rec_waits_close(sb->waits);
     free(sb);
 }

@@ -66,6 +66,10 @@ void rec_sideband_on_thread(struct rec_sideband *sideband, rec_thread_fn *fn, vo
 /* Moves what the kernel wrote into the store. */
 int rec_sideband_drain(struct rec_sideband *sideband, struct st_error *err);
 
+/* Puts marks of waits into the store, samples of the event `id` (rec_waits_tell), for a snapshot that is
+ * about thread `tid`. Nothing without config.select. ST_ENOMEM. */
+int rec_sideband_tell_waits(struct rec_sideband *sideband, uint64_t id, pid_t tid, struct st_error *err);
+
 /* Drains by itself from now on, whenever a ring fills. */
 int rec_sideband_watch(struct rec_sideband *sideband, int loop, struct st_error *err);
 

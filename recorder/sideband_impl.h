@@ -6,6 +6,7 @@
 #include "base/vec.h"
 #include "recorder/pid_set.h"
 #include "recorder/sideband.h"
+#include "recorder/waits.h"
 
 /* A thread that a FORK record told of: it inherited the events. */
 struct born {
@@ -20,6 +21,8 @@ struct rec_sideband {
     struct rec_store *store;
 
     struct rec_group groups[REC_SIDEBAND_GROUPS];
+
+    struct rec_waits *waits; /* with config.select */
 
     rec_thread_fn *on_thread;
 

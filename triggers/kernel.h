@@ -306,6 +306,7 @@ enum {
 enum {
     PF_EXITING = 0x4,
     PF_IO_WORKER = 0x10,
+    PF_SIGNALED = 0x400,     /* a signal ends it */
     PF_USER_WORKER = 0x4000, /* from 6.4; unused before */
     PF_KTHREAD = 0x200000,
 };

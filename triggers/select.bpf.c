@@ -18,6 +18,14 @@ struct thread {
     struct select_bucket own[SELECT_MARKS];
 
     st_u64 run[SELECT_MARKS]; /* left out since the last that was taken */
+
+    st_u64 left; /* when it went to wait, ktime, where no mark was taken of that; 0: not so */
+
+    st_u32 state, cpu; /* in which, and where */
+
+    st_s32 syscall;
+
+    st_u32 compat;
 };
 
 #include "triggers/follow.bpf.h"
@@ -94,6 +102,7 @@ static void thread_begins(struct thread *t, struct task_struct *task)
 {
     for (int i = 0; i < SELECT_MARKS; i++)
         t->own[i].next = t->run[i] = 0;
+    t->left = 0;
     t->css = 0;
     belongs(t, task);
     t->task = (st_u64)task;
@@ -273,27 +282,58 @@ static __always_inline void note_switch(void *ctx, const struct select_switch *s
         output(ctx, &switches_wait, &head, sizeof(head));
 }
 
+/* A thread goes to wait. One that ends is in no system call that it asked for, and the stop by a signal is in
+ * none. */
+static __always_inline void goes_to_wait(struct thread *t, struct task_struct *task, st_u64 now)
+{
+    struct pt_regs *regs = user_registers(task);
+    st_u32 state = reported_state(task, false);
+
+    t->left = now;
+    t->state = state;
+    t->cpu = bpf_get_smp_processor_id();
+    t->syscall = -1;
+    if (state > TASK_UNINTERRUPTIBLE || task->flags & (PF_KTHREAD | PF_EXITING | PF_SIGNALED))
+        return;
+    t->syscall = (st_s32)regs->orig_ax;
+    t->compat = !(regs->cx == regs->ip && regs->r11 == regs->flags) && task->thread_info.status & TS_COMPAT;
+}
+
+static __always_inline void comes_back(struct thread *t, struct select_switch *s)
+{
+    if (t->left && s->time - t->left >= SELECT_WAIT_NS) {
+        s->left = t->left;
+        s->left_cpu = t->cpu;
+        s->state = t->state;
+        s->syscall = t->syscall;
+        s->compat = t->compat;
+    }
+    t->left = 0;
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(select_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
     struct select_switch s = {.preempt = preempt || !prev->__state};
-    struct thread *t = member_of(next);
+    struct thread *comes = member_of(next), *goes = member_of(prev);
 
-    if (t) {
-        s.next_pid = next->tgid;
-        s.next_tid = next->pid;
-    }
-    t = member_of(prev);
-    if (t) {
-        s.prev_pid = prev->tgid;
-        s.prev_tid = prev->pid;
-    }
-    if (!s.prev_tid && !s.next_tid)
+    if (!comes && !goes)
         return 0;
     s.time = bpf_ktime_get_ns();
-    if (t && takes(t, SELECT_SWITCHES, s.time)) {
-        mark_switch(ctx, prev, next, preempt);
-        s.time = bpf_ktime_get_ns(); /* the mark is of a thread that still has its CPU */
+    if (goes) {
+        s.prev_pid = prev->tgid;
+        s.prev_tid = prev->pid;
+        if (takes(goes, SELECT_SWITCHES, s.time)) {
+            mark_switch(ctx, prev, next, preempt);
+            s.time = bpf_ktime_get_ns(); /* the mark is of a thread that still has its CPU */
+        } else if (!s.preempt) {
+            goes_to_wait(goes, prev, s.time);
+        }
+    }
+    if (comes) {
+        s.next_pid = next->tgid;
+        s.next_tid = next->pid;
+        comes_back(comes, &s);
     }
     note_switch(ctx, &s);
     return 0;

@@ -51,8 +51,19 @@ struct select_switch {
 
     st_u32 preempt; /* prev could have run on */
 
-    st_u32 unused;
+    st_s32 syscall; /* that next waited in; -1: none */
+
+    st_u64
+        left; /* ktime at which next had left its CPU to wait; 0: of that a mark was taken, or it was short */
+
+    st_u32 state; /* in which state, as sched_switch has it */
+
+    st_u16 left_cpu;
+
+    st_u16 compat; /* the system call is one of i386's */
 };
+
+#define SELECT_WAIT_NS 1000000 /* waits from that length on are told in a select_switch */
 
 #define SELECT_RING 8192 /* switches: half of them are 40 ms of 100,000 a second */
 

@@ -228,11 +228,8 @@ bool model_next_cpu(const char **list, int32_t *cpu);
 /* "offcpu"; "?" for a kind nobody knows. */
 const char *model_stall_kind(unsigned kind);
 
-/* "sleeping", "disk sleep" ...; buf needs 32 bytes. */
-const char *model_state(uint32_t state, char *buf, size_t size);
-
 /* The state that the thread was in meanwhile, where the kind measures it or the record has one of its last
- * wait; NULL: not measured. buf as for model_state. */
+ * wait; NULL: not measured. buf needs 32 bytes. */
 const char *model_measured_state(const struct st_stall_record *s, char *buf, size_t size);
 
 /* The system call that the whole stall was in, or that it is in now; -1: none, or not measured. Of a loop

@@ -2,6 +2,7 @@
  * system calls. Layouts of the raw data: include/trace/events/sched.h, syscalls.h, and of their common part
  * struct trace_entry and enum trace_flag_type (include/linux/trace_events.h, kernel/trace/trace.h). */
 #include "base/syscalls.h"
+#include "base/task_state.h"
 #include "decoder/image/space.h"
 #include "decoder/model/model_impl.h"
 
@@ -16,7 +17,6 @@ enum {
     IN_HARDIRQ = 0x08,
     IN_SOFTIRQ = 0x10,
     PREEMPTED = 0x100, /* in sched_switch's state: it could have run on */
-    IDLE = 0x80,       /* the same: TASK_IDLE */
 };
 
 struct common {
@@ -245,9 +245,7 @@ static int mark_switch(struct points *p, const struct dec_point *at, const struc
     if (s->raw_size < sizeof(raw) || !at->tid || !t)
         return 0;
     memcpy(&raw, s->raw, sizeof(raw));
-    state = raw.prev_state & PREEMPTED ? "preempted"
-            : raw.prev_state & IDLE    ? "idle"
-                                       : model_state((uint32_t)raw.prev_state, buf, sizeof(buf));
+    state = st_switch_state((uint64_t)raw.prev_state, buf, sizeof(buf));
     snprintf(detail, sizeof(detail), "%s%s%s", state, in_syscall(p->m, at, s, t, call, sizeof(call)),
              next_of(&raw, next, sizeof(next)));
     return keep(p, at, t, "offcpu", detail);

@@ -3,6 +3,7 @@
 #include "decoder/model/model_impl.h"
 
 #include "base/syscalls.h"
+#include "base/task_state.h"
 #include "base/units.h"
 
 #include <stdio.h>
@@ -51,31 +52,11 @@ const char *model_stall_kind(unsigned kind)
     return find_kind(kind)->name;
 }
 
-const char *model_state(uint32_t state, char *buf, size_t size)
-{
-    static const struct {
-        uint32_t bit;
-
-        const char *name;
-    } names[] = {{0x400, "idle"},  {0x2, "disk sleep"},   {0x1, "sleeping"},
-                 {0x4, "stopped"}, {0x8, "tracing stop"}, {0x20, "zombie"},
-                 {0x10, "dead"},   {0x80, "dead"},        {0x40, "parked"}};
-
-    /* With CONFIG_PREEMPT, sched_switch sets a bit above these for a thread that was preempted. */
-    if (!(state & 0x7ff))
-        return "runnable";
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (state & names[i].bit)
-            return names[i].name;
-    snprintf(buf, size, "state 0x%x", state);
-    return buf;
-}
-
 const char *model_measured_state(const struct st_stall_record *s, char *buf, size_t size)
 {
     bool measures = s->kind == ST_STALL_OFFCPU || s->kind == ST_STALL_RUNQ;
 
-    return measures || s->state & 0x7ff ? model_state(s->state, buf, size) : NULL;
+    return measures || s->state & 0x7ff ? st_task_state(s->state, buf, size) : NULL;
 }
 
 static bool has_extra(const struct st_stall_record *s, const char *key)
