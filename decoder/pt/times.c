@@ -318,7 +318,7 @@ bool times_bound(struct flow_times *t, const uint8_t *p, const uint8_t *end)
     while (p < end) {
         size_t size = packet_size(p, end);
         if (size == 0)
-            return false;
+            return packet_is_cut(p, end);
         if (*p & 1 || *p == PACKET_EXTENDED) {
             unpack(p, size, &packet);
             if (packet.type != ppt_pad && look_at(t, &o, &packet)) {
