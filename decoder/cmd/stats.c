@@ -3,6 +3,25 @@
 
 #include <inttypes.h>
 
+/* What the fast walk left for which cause, those that there are. */
+static void print_slow(FILE *out, const struct dec_flow_counts *f)
+{
+    static const char *const names[DEC_SLOW_CAUSES] = {
+        [DEC_SLOW_BEGIN] = "begin",       [DEC_SLOW_STILL] = "still",
+        [DEC_SLOW_OVERFLOW] = "overflow", [DEC_SLOW_TRANSACTION] = "transaction",
+        [DEC_SLOW_MODE] = "mode",         [DEC_SLOW_PACKET] = "packet",
+        [DEC_SLOW_STATE] = "state",       [DEC_SLOW_CODE] = "code"};
+    const char *before = "";
+    fprintf(out, "\"slow\": %" PRIu64 ", \"slow_by\": {", f->slow);
+    for (size_t i = 0; i < DEC_SLOW_CAUSES; i++) {
+        if (f->slow_by[i])
+            fprintf(out, "%s\"%s\": %" PRIu64, before, names[i], f->slow_by[i]);
+        if (f->slow_by[i])
+            before = ", ";
+    }
+    fprintf(out, "}, ");
+}
+
 int dec_stats_print(FILE *out, const struct dec_stats *stats, struct st_error *err)
 {
     const struct dec_flow_counts *f = &stats->flow;
@@ -15,8 +34,10 @@ int dec_stats_print(FILE *out, const struct dec_stats *stats, struct st_error *e
             f->taken, f->indirect);
     fprintf(out,
             "\"calls\": %" PRIu64 ", \"returns\": %" PRIu64 ", \"errors\": %" PRIu64 ", \"gaps\": %" PRIu64
-            ", \"bytes\": %" PRIu64 ", \"slow\": %" PRIu64 ", \"seconds\": %.6f}\n",
-            stats->calls, stats->returns, f->errors, f->gaps, f->bytes, f->slow, stats->seconds);
+            ", \"bytes\": %" PRIu64 ", ",
+            stats->calls, stats->returns, f->errors, f->gaps, f->bytes);
+    print_slow(out, f);
+    fprintf(out, "\"seconds\": %.6f}\n", stats->seconds);
     if (fflush(out) || ferror(out))
         return st_fail_errno(err, ST_EFAIL, "cannot write the statistics");
     return 0;

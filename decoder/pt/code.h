@@ -20,6 +20,7 @@ enum code_end {
     CODE_PTWRITE,
     CODE_MOV_CR3, /* a PIP packet binds to it */
     CODE_BAD,     /* bytes that are no instruction follow the run */
+    CODE_NONE,    /* there are no bytes at all (fast_graph.h) */
 };
 
 struct code_run {

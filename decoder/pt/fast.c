@@ -51,6 +51,7 @@ void fast_free(struct fast *f)
         munmap(f->weights, 2 * FAST_NODES * sizeof(*f->weights));
     free(f->hits);
     st_vec_free(&f->trail);
+    st_vec_free(&f->gaps);
     st_vec_free(&f->ahead.headers);
     free(f);
 }
@@ -95,6 +96,7 @@ static bool take_over(struct fast *f, size_t psb)
     s->top = 0;
     s->epochs[0] = s->epochs[1] = UINT32_MAX;
     s->mode_known = w->mode_known;
+    s->modes = (uint8_t)w->modes;
     s->on = w->enabled;
     if (!fast_behind_psb(f, f->begin + psb))
         return false;
@@ -111,7 +113,23 @@ static bool take_over(struct fast *f, size_t psb)
     s->leave = w->leave;
     s->begin = w->begin;
     s->did = false;
+    s->lost = false;
+    s->missing = w->missing;
+    if (w->missing.behind_psb != w->times.behind_psb)
+        s->missing.reason = 0;
     return true;
+}
+
+/* What telling the trail does otherwise. */
+static void hand_counted(const struct fast *f)
+{
+    struct walk *w = f->w;
+    if (!f->counting)
+        return;
+    w->where = f->s.where;
+    w->asked = f->s.asked;
+    w->now = f->s.now;
+    w->begin = f->s.begin;
 }
 
 /* The fast walk could not do the stretch that begins at the PSB: libipt's stands there again. */
@@ -123,6 +141,7 @@ static bool hand_back(struct fast *f, size_t psb)
     w->ip = s->on ? fast_ip(f, s->at) : 0;
     w->mode = s->mode;
     w->mode_known = s->mode_known;
+    w->modes |= s->modes;
     w->in_tx = w->aborted = false;
     w->leave = s->leave;
     w->loop_n = 0;
@@ -132,18 +151,20 @@ static bool hand_back(struct fast *f, size_t psb)
         w->returns[slot] = fast_ip(f, s->returns[slot]);
     w->serial = s->serial;
     w->mapping = NULL;
-    if (!fast_trailing(f)) {
-        w->where = s->where;
-        w->asked = s->asked;
-        w->now = s->now;
-        w->begin = s->begin;
-    }
+    hand_counted(f);
     if (!walk_resume(w, psb, &s->times, (uint64_t)(f->from - f->begin)))
         return false;
+    w->missing = s->missing;
+    w->missing.behind_psb = w->times.behind_psb;
     uint64_t now = dec_clock_ns(&w->options->config.clock, w->times.tsc);
     if (!fast_trailing(f) && w->times.base.known && now > w->now)
         w->now = now;
     return true;
+}
+
+static void copy_state(struct fast_state *to, const struct fast_state *from)
+{
+    memcpy(to, from, from->depth ? sizeof(*to) : offsetof(struct fast_state, stubs[1]));
 }
 
 /* Takes back what a stretch that was not finished counted: by walking it once more. */
@@ -151,24 +172,26 @@ static void take_back(struct fast *f, const uint8_t *to)
 {
     fast_forget(f);
     if (f->counting) {
-        f->s = f->start;
+        copy_state(&f->s, &f->start);
         f->p = f->from;
         f->delta = -f->delta;
         fast_stretch(f, to);
         f->delta = -f->delta;
     }
-    f->s = f->start;
+    copy_state(&f->s, &f->start);
     f->p = f->from;
 }
 
 bool fast_step(struct fast *f, const uint8_t *to)
 {
-    f->start = f->s;
+    copy_state(&f->start, &f->s);
     f->from = f->p;
+    size_t gaps = f->gaps.n;
     fast_forget(f);
     if (fast_stretch(f, to))
         return true;
     take_back(f, to);
+    f->gaps.n = gaps;
     return false;
 }
 
@@ -215,6 +238,8 @@ static int go_on(struct fast *f, const psb_list *psbs, size_t *at)
             return rc;
         if (!f->counting)
             continue;
+        fast_count_gaps(f, 0, f->gaps.n);
+        f->gaps.n = 0;
         f->w->out->idle &= !f->s.did;
         if (psbs->at[*at] - counted > COUNT_EVERY) {
             count_all(f);
@@ -249,13 +274,15 @@ static bool fup_waits(const struct fast *f, size_t from, size_t to, bool waits)
 
 /* libipt's walk, until it stands at a PSB that the fast one can take over (*at), or at the end. `rc`: as
  * walk_run(). */
-static int go_slowly(struct fast *f, const psb_list *psbs, int rc, size_t *at)
+static int go_slowly(struct fast *f, const psb_list *psbs, int rc, size_t *at, enum dec_slow why)
 {
     struct walk *w = f->w;
     bool waits = false;
     for (;;) {
         size_t next = *at + 1, from = psbs->at[*at];
         w->counts->slow++;
+        w->counts->slow_by[why]++;
+        why = DEC_SLOW_STILL;
         w->until = next < psbs->n ? psbs->at[next] : UINT64_MAX - 1;
         rc = walk_run(w, rc);
         if (rc != WALK_PSB)
@@ -307,12 +334,16 @@ static int turns(struct fast *f, const psb_list *psbs)
         if (rc == WALK_SYNC) {
             rc = sync_both(f, psbs, &at, &slow);
             if (rc == WALK_LOST)
-                rc = go_slowly(f, psbs, slow, &at);
+                rc = go_slowly(f, psbs, slow, &at, DEC_SLOW_BEGIN);
         }
         while (rc == WALK_PSB) {
             rc = go_on(f, psbs, &at);
-            if (rc == WALK_LOST)
-                rc = hand_back(f, psbs->at[at]) ? go_slowly(f, psbs, 0, &at) : WALK_SYNC;
+            if (rc == 0)
+                hand_counted(f);
+            if (rc != WALK_LOST)
+                break;
+            slow = f->s.lost ? WALK_LOST : 0;
+            rc = hand_back(f, psbs->at[at]) ? go_slowly(f, psbs, slow, &at, f->why) : WALK_SYNC;
         }
         if (rc != WALK_SYNC)
             return rc;

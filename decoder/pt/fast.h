@@ -21,11 +21,7 @@ struct fast_state {
 
     uint64_t last_ip; /* that addresses are packed against */
 
-    fast_edge returns[WALK_RETURNS]; /* ring */
-
     unsigned top, depth;
-
-    uint64_t stubs[WALK_RETURNS + 1]; /* addresses of edges that are stubs: of returns[] and of `at` */
 
     struct flow_times times; /* without libipt's decoders */
 
@@ -51,7 +47,24 @@ struct fast_state {
 
     bool begin; /* as walk.begin, where counts alone are wanted */
 
-    bool did; /* there was more than the start of tracing */
+    uint8_t modes; /* as walk.modes */
+
+    bool did; /* there was more than the start of tracing, since the last gap */
+
+    bool lost; /* the place is unknown until a packet has an address */
+
+    struct walk_missing missing; /* since the last PSB; behind_psb is not used */
+
+    /* Addresses of edges that are stubs: of `at`, and of returns[] behind it. */
+    uint64_t stubs[1 + WALK_RETURNS];
+
+    fast_edge returns[WALK_RETURNS]; /* ring. Without depth nothing behind stubs[0] counts */
+};
+
+struct fast_reached {
+    uint64_t ip;
+
+    uint32_t node, count;
 };
 
 struct fast_hit {
@@ -62,7 +75,23 @@ struct fast_hit {
     fast_edge edge; /* 0: none */
 };
 
-enum { FAST_HITS = 1 << 14, FAST_BITS = 62 /* that may wait */ };
+/* Why execution cannot be followed any further from where it stands. */
+enum fast_stuck {
+    FAST_NOT_STUCK,
+    FAST_STUCK_CODE, /* no instruction is known there */
+    FAST_STUCK_CALL, /* a return to a call that was not seen, in code that is missing */
+};
+
+/* A gap, where counts alone are wanted. */
+struct fast_gap {
+    enum dec_gap reason;
+
+    const struct dec_image *image;
+
+    bool did; /* as of struct fast_state, before it */
+};
+
+enum { FAST_HITS = 1 << 14, FAST_REACHED = 1 << 8, FAST_BITS = 62 /* that may wait */ };
 
 /* What fast_cross() found ahead of it while tracing was off, for the PSB+ that it found there. */
 struct fast_ahead {
@@ -108,6 +137,8 @@ struct fast {
 
     struct fast_hit *hits; /* addresses looked up of late */
 
+    struct fast_reached reached[FAST_REACHED]; /* instructions within nodes, where interrupts were of late */
+
     bool counting; /* only counts are wanted: visits; else the trail */
 
     struct fast_state s;
@@ -142,7 +173,15 @@ struct fast {
 
     size_t pool_from; /* offset in the run: the pool is asked again */
 
+    enum fast_stuck stuck;
+
+    bool synced; /* the stretch ended at a gap, and the walk stands behind the next PSB+ */
+
+    ST_VEC(struct fast_gap) gaps; /* where counts alone are wanted: those that are not counted yet */
+
     bool far_waits; /* the address of a far branch that switched the address space is still to come */
+
+    enum dec_slow why; /* the last stretch could not be done */
 
     uint64_t loose; /* instructions that ended at no branch of the graph */
 };
@@ -206,6 +245,24 @@ fast_edge fast_fall(const struct fast *f, uint32_t node);
 /* The edge to the code at an address. */
 fast_edge fast_look_up(struct fast *f, uint64_t ip);
 
+/* Whether execution stands at code that is not known: it is stuck then. */
+static inline bool fast_is_stuck(struct fast *f, fast_edge at)
+{
+    if ((at & 7) != FAST_TIP || !fast_is_lost(&f->graph->info[at >> FAST_SHIFT]))
+        return false;
+    f->stuck = FAST_STUCK_CODE;
+    return true;
+}
+
+/* A compressed return without a call: it is stuck if its call may have been in missing code. */
+static inline void fast_no_call(struct fast *f)
+{
+    f->stuck = f->s.missing.reason ? FAST_STUCK_CALL : FAST_NOT_STUCK;
+}
+
+/* n instructions ran that end at no branch. */
+void fast_ran(struct fast *f, uint32_t n);
+
 /* The side by which a node is left that needs no trace and pushes nothing. False: it is none of those. */
 bool fast_skips(fast_edge at, unsigned *side);
 
@@ -217,6 +274,10 @@ bool fast_advance_paging(struct fast *f, fast_edge *edge);
 
 /* Opens the edge at which execution stands, if it is not open yet. */
 bool fast_open_here(struct fast *f);
+
+/* Where counts alone are wanted: asks whose trace it is, if it may be another behind a branch from or to the
+ * kernel, which was that of the node. */
+bool fast_ask_behind(struct fast *f, uint32_t node);
 
 /* Passes a node that needs no trace; of another: false. */
 bool fast_pass(struct fast *f, fast_edge at);
@@ -242,6 +303,12 @@ static inline void fast_visit(struct fast *f, uint32_t node, unsigned side)
     f->exact_visits[node].visits[side] += f->delta;
     f->s.did = true;
     f->s.begin = false;
+}
+
+/* A packet told which mode the code is of. */
+static inline void fast_told_mode(struct fast *f, enum code_mode mode)
+{
+    f->s.modes |= (uint8_t)(1u << mode);
 }
 
 /* Whether a PIP packet is one of what is decoded: of no guest. */
@@ -278,6 +345,9 @@ bool fast_stretch(struct fast *f, const uint8_t *to);
 /* The limits of the present state, from its times. */
 void fast_limit(struct fast *f);
 
+/* fast_ask(), at the time so far. */
+bool fast_ask_now(struct fast *f);
+
 /* The time of what comes now, if packets told a new one. Where counts alone are wanted, it is worked out from
  * the limit on only. */
 bool fast_point(struct fast *f);
@@ -285,7 +355,44 @@ bool fast_point(struct fast *f);
 /* A packet of time or none at all at p. False: neither, or it cannot be read. */
 bool fast_time(struct fast *f, const uint8_t *p, size_t size);
 
+/* fast_events.c, where what is at p, in front of f->p, is taken: */
+
+bool fast_enable(struct fast *f, const uint8_t *p);
+bool fast_disable(struct fast *f, const uint8_t *p);
+
+/* A switch of the address space. */
+bool fast_paging(struct fast *f);
+
+/* A FUP packet that is an interrupt's, with what came of it behind it. */
+bool fast_interrupt(struct fast *f, const uint8_t *p);
+
+/* Takes one that stands between such a FUP and the TIP or TIP.PGD that answers it. */
+bool fast_within_interrupt(struct fast *f, const uint8_t *p, size_t size);
+
+bool fast_mode(struct fast *f, const uint8_t *p);
+
+/* fast_lost.c: */
+
+/* A packet of that size in front of f->p that could not be taken where execution stands: it is, if that is
+ * one of the places where the walk by libipt finds its way again. `to` as of fast_stretch(). */
+bool fast_take_lost(struct fast *f, const uint8_t *p, size_t size, const uint8_t *to);
+
+/* The trace ends within the packet at p. */
+bool fast_end(struct fast *f, const uint8_t *p);
+
+/* A packet while the place is lost. */
+bool fast_search(struct fast *f, const uint8_t *p, size_t size);
+
+/* If execution is stuck: a gap, and the place is lost. */
+bool fast_lose(struct fast *f);
+
+/* Some of the gaps of a walk are counted. */
+void fast_count_gaps(const struct fast *f, size_t first, size_t end);
+
 /* fast_psb.c: */
+
+/* Stands behind the next PSB+ of which nothing else is known but its times, and tells so. */
+bool fast_sync(struct fast *f, const uint8_t *psb);
 
 /* Goes behind the PSB+, whose times are known and whose state should be that of the walk; takes over the
  * mode. */
@@ -305,8 +412,9 @@ bool fast_cross(struct fast *f, const uint8_t *p);
 
 /* fast_trail.c: */
 
-/* A trail is entries of words: a tag in the low 3 bits of the first, what it is of above; in the second the
- * instructions since the entry before (those of a branch included) and TRAIL_UNTOLD; then what the tag says.
+/* A trail is entries of words: a tag in the low TRAIL_BITS bits of the first, what it is of above; in the
+ * second the instructions since the entry before (those of a branch included) and TRAIL_UNTOLD; then what the
+ * tag says.
  */
 enum trail_tag {
     TRAIL_BRANCH, /* node << 1 | side: a direct branch */
@@ -315,10 +423,16 @@ enum trail_tag {
     TRAIL_POINT,  /* whether it is exact; time, cycles */
     TRAIL_REST, /* whether a branch in the kernel, which is not told, stands there: whose trace it is is asked
                  */
-    TRAIL_ASYNC,  /* from, to */
-    TRAIL_ENABLE, /* flags; address */
-    TRAIL_DISABLE /* 0; address: asynchronously */
+    TRAIL_ASYNC,   /* from, to */
+    TRAIL_ENABLE,  /* flags; address */
+    TRAIL_DISABLE, /* 0; address: asynchronously */
+    TRAIL_LOST,  /* node << 1 | whether it is a return without its call: the place is lost behind the node */
+    TRAIL_FOUND, /* 0; address: the place is known again */
+    TRAIL_OFF,   /* 0; offset of a packet that there cannot be while tracing is off */
+    TRAIL_SYNC   /* whether tracing is on; address: begins anew at a PSB+ */
 };
+
+enum { TRAIL_BITS = 4 };
 
 /* Of the second word: branches that are not told are among the instructions. */
 #define TRAIL_UNTOLD ((uint32_t)1 << 31)

@@ -66,7 +66,7 @@ static uint64_t weigh(const struct fast *f, uint32_t node, unsigned side)
 /* Opens the edge of a node's side, and weighs the step along it. */
 static bool open_step(struct fast *f, uint32_t node, unsigned side)
 {
-    fast_edge at = f->s.where.space ? fast_graph_open(f->graph, node, side, f->s.now) : FAST_NO_EDGE;
+    fast_edge at = fast_graph_open(f->graph, node, side, f->s.now);
     uint64_t weight = weigh(f, node, side);
     unsigned next;
     if (at == FAST_NO_EDGE)
@@ -141,8 +141,10 @@ bool fast_leave(struct fast *f, uint32_t node, unsigned side)
 static bool leave_by_return(struct fast *f, uint32_t node)
 {
     fast_edge edge;
-    if (!fast_pop(f, &edge))
+    if (!fast_pop(f, &edge)) {
+        fast_no_call(f);
         return false;
+    }
     fast_run_over(f, node);
     f->last = (struct fast_last){.node = node, .untold = f->untold, .branch = true, .words = 4};
     f->s.at = edge;
@@ -170,7 +172,8 @@ static bool follow_slowly(struct fast *f, uint64_t *bits)
     return true;
 }
 
-/* All but the last bit, up to the node that it decides: the loop that all the time goes into. */
+/* All but the last bit, up to the node that it decides, or to where it is stuck: the loop that all the time
+ * goes into. */
 static bool follow(struct fast *f, uint64_t *all)
 {
     struct fast_node *const nodes = f->nodes;
@@ -188,7 +191,7 @@ static bool follow(struct fast *f, uint64_t *all)
             if (bits << 1 == TNT_NONE)
                 break;
             if (!(bits >> 63) || depth == 0)
-                return false;
+                break;
             bits <<= 1;
             at = f->s.returns[top];
             top = (top + WALK_RETURNS - 1) % WALK_RETURNS;
@@ -218,7 +221,7 @@ static bool follow(struct fast *f, uint64_t *all)
                 return false;
             continue;
         } else {
-            return false;
+            break;
         }
         uint64_t weight = weights[2 * node + side];
         if (weight == 0) {
@@ -227,7 +230,16 @@ static bool follow(struct fast *f, uint64_t *all)
             weight = weights[2 * node + side];
         }
         sum += weight & ~WEIGHT_TOLD;
+        const uint64_t before = at;
         at = nodes[node].to[side];
+        if (at == before && !(weight & WEIGHT_TOLD) && bits >> 63 == side && bits << 1 != TNT_NONE) {
+            /* A loop of one step: as often as the same bit follows, but for the last one. */
+            unsigned n = packet_tnt_same(bits);
+            n -= bits << n == TNT_NONE;
+            sum += n * weight;
+            bits <<= n;
+            continue;
+        }
         if (weight & WEIGHT_TOLD) {
             settle(f, sum);
             sum = 0;
@@ -240,7 +252,12 @@ static bool follow(struct fast *f, uint64_t *all)
     f->s.depth = depth;
     f->s.at = (fast_edge)at;
     *all = bits;
-    return true;
+    if (bits << 1 == TNT_NONE && ((at & 7) == FAST_COND || (at & 7) == FAST_RETURN))
+        return true;
+    if ((at & 7) == FAST_RETURN && bits >> 63)
+        fast_no_call(f);
+    fast_is_stuck(f, (fast_edge)at);
+    return false;
 }
 
 /* The last bit of a packet, where execution stands at what it decides: as take_bit(). */

@@ -75,7 +75,9 @@ static uint32_t *epoch_slot(const struct fast_graph *graph, const struct code_ep
 int fast_graph_epoch(struct fast_graph *graph, const struct dec_space *space, uint64_t time,
                      enum code_mode mode)
 {
-    struct code_epoch epoch = {.space = space, .until = dec_space_stable(space, time), .mode = mode};
+    struct code_epoch epoch = {.space = space, .until = UINT64_MAX, .mode = mode};
+    if (space)
+        epoch.until = dec_space_stable(space, time);
     pthread_mutex_lock(&graph->lock);
     uint32_t *slot = epoch_slot(graph, &epoch);
     if (!*slot && graph->nepochs < FAST_EPOCHS) {
@@ -158,6 +160,8 @@ static enum fast_kind kind_of(const struct code_run *run)
     case CODE_FAR_CALL:
     case CODE_FAR_RETURN:
     case CODE_FAR_JUMP:
+    case CODE_BAD:
+    case CODE_NONE:
         return FAST_TIP;
     default:
         return FAST_PASS;
@@ -176,8 +180,8 @@ static fast_edge add(struct fast_graph *graph, uint32_t epoch, uint64_t time, ui
     struct fast_node_info *info = &graph->info[node];
     if (node == FAST_NODES || (node * (size_t)2 > graph->nslots && grow(graph)))
         return FAST_NO_EDGE;
-    if (code_decode(graph->code, w->space, time, ip, w->mode, &info->run) || info->run.end == CODE_BAD)
-        return FAST_NO_EDGE;
+    if (!w->space || code_decode(graph->code, w->space, time, ip, w->mode, &info->run))
+        info->run = (struct code_run){.end = CODE_NONE};
     info->start = ip;
     info->epoch = epoch;
     graph->n++;

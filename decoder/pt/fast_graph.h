@@ -19,7 +19,7 @@ enum fast_kind {
     FAST_RETURN,   /* a set bit and the return stack, or an address in the trace */
     FAST_CALL,     /* nothing; what is behind the call goes to the return stack */
     FAST_JUMP,     /* nothing: a direct jump, or a call to the next instruction */
-    FAST_TIP,      /* an address in the trace */
+    FAST_TIP,      /* an address in the trace; or nothing helps: fast_is_lost() */
     FAST_TIP_CALL, /* an address in the trace; what is behind the call goes to the return stack */
     FAST_PASS,     /* nothing: the run ends without a branch */
 };
@@ -122,14 +122,15 @@ struct fast_graph {
 int fast_graph_new(struct fast_graph *graph, size_t bytes, struct st_error *err);
 void fast_graph_free(struct fast_graph *graph);
 
-/* The code epoch of a space at a time; its index, or -1 (no memory). */
+/* The code epoch of a space at a time (NULL: no code is known in it); its index, or -1 (no memory). */
 int fast_graph_epoch(struct fast_graph *graph, const struct dec_space *space, uint64_t time,
                      enum code_mode mode);
 
 /* Address space without memory behind it until it is used; NULL: there is none. */
 void *fast_reserve(size_t size, bool large);
 
-/* The edge to the code at `ip`, decoded if it is new. FAST_NO_EDGE: there is none, or no room for it. */
+/* The edge to the code at `ip`, decoded if it is new; where there is none, to a node that says so.
+ * FAST_NO_EDGE: no room for it. */
 fast_edge fast_graph_at(struct fast_graph *graph, uint32_t epoch, uint64_t time, uint64_t ip);
 
 /* The direct edge of a node; 0: it was not opened yet. */
@@ -140,6 +141,12 @@ static inline fast_edge fast_graph_succ(const struct fast_graph *graph, uint32_t
 
 /* Opens it. FAST_NO_EDGE: as fast_graph_at(). */
 fast_edge fast_graph_open(struct fast_graph *graph, uint32_t node, unsigned side, uint64_t time);
+
+/* Whether execution cannot go on behind a node's run: no instruction is known there. */
+static inline bool fast_is_lost(const struct fast_node_info *info)
+{
+    return info->run.end >= CODE_BAD;
+}
 
 /* As code_reaches(). */
 bool fast_graph_reaches(struct fast_graph *graph, const struct fast_node_info *info, uint64_t time,

@@ -5,6 +5,7 @@
 
 #include "decoder/pt/code.h"
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -98,32 +99,45 @@ static inline size_t packet_cyc_size(const uint8_t *p, const uint8_t *end)
     return n < 6 ? n + 1 : 0; /* no CPU counts to 2^40 between two of them */
 }
 
+/* How long the packet at p, in front of `end`, is by what there is of it; 0: it is none of those that the
+ * fast walk knows. */
+static inline size_t packet_whole_size(const uint8_t *p, const uint8_t *end)
+{
+    size_t left = (size_t)(end - p);
+    if (!(*p & 1)) {
+        if (*p != PACKET_EXTENDED)
+            return 1; /* TNT or PAD */
+        return left > 1 ? packet_extended_size(p) : 2;
+    }
+    if ((*p & 3) == 3)
+        return packet_cyc_size(p, end);
+    if (*p == PACKET_TSC)
+        return 8;
+    if (*p == PACKET_MTC)
+        return 2;
+    if (*p == PACKET_MODE)
+        return left < 2 || p[1] >> 5 <= 1 ? 2 : 0;
+    unsigned kind = *p & 0x1f;
+    bool ip = kind == PACKET_TIP || kind == PACKET_PGE || kind == PACKET_PGD || kind == PACKET_FUP;
+    return ip && packet_ip_sizes[*p >> 5] != 0xff ? 1u + packet_ip_sizes[*p >> 5] : 0;
+}
+
 /* The size of the packet at p; 0: it is cut off by `end`, or is none of those that the fast walk knows. */
 static inline size_t packet_size(const uint8_t *p, const uint8_t *end)
 {
     size_t left = (size_t)(end - p), n;
     if (left == 0)
         return 0;
-    if (!(*p & 1)) {
-        if (*p != PACKET_EXTENDED)
-            return 1; /* TNT or PAD */
-        n = left > 1 ? packet_extended_size(p) : 0;
-        if (n == 0 || n > left || !packet_extended_fits(p))
-            return 0;
-    } else if ((*p & 3) == 3) {
-        n = packet_cyc_size(p, end);
-    } else if (*p == PACKET_TSC) {
-        n = 8;
-    } else if (*p == PACKET_MTC) {
-        n = 2;
-    } else if (*p == PACKET_MODE) {
-        n = left > 1 && p[1] >> 5 <= 1 ? 2 : 0;
-    } else {
-        unsigned kind = *p & 0x1f;
-        bool ip = kind == PACKET_TIP || kind == PACKET_PGE || kind == PACKET_PGD || kind == PACKET_FUP;
-        n = ip && packet_ip_sizes[*p >> 5] != 0xff ? 1u + packet_ip_sizes[*p >> 5] : 0;
-    }
-    return n <= left ? n : 0;
+    n = packet_whole_size(p, end);
+    if (n > left || (*p == PACKET_EXTENDED && n && !packet_extended_fits(p)))
+        return 0;
+    return n;
+}
+
+/* Whether the bytes end within the packet at p. */
+static inline bool packet_is_cut(const uint8_t *p, const uint8_t *end)
+{
+    return p < end && packet_whole_size(p, end) > (size_t)(end - p);
 }
 
 /* Whether the rest of a CYC packet may be an OVF (erratum SKD007): CYC packets of little do not follow on one
@@ -180,11 +194,47 @@ static inline uint64_t packet_tnt(const uint8_t *p)
     return (bits << 1 | 1) << top;
 }
 
+/* How many of the oldest bits are as the first; `bits` has one at least. */
+static inline unsigned packet_tnt_same(uint64_t bits)
+{
+    unsigned all = 63 - (unsigned)__builtin_ctzll(bits);
+    unsigned same = (unsigned)__builtin_clzll(bits >> 63 ? ~bits : bits);
+    return same < all ? same : all;
+}
+
 /* A packet of time, or none at all. */
 static inline bool packet_is_time(const uint8_t *p)
 {
     return *p == PACKET_PAD || (*p & 3) == 3 || *p == PACKET_TSC || *p == PACKET_MTC ||
            (*p == PACKET_EXTENDED && (p[1] == EXTENDED_TMA || p[1] == EXTENDED_CBR));
+}
+
+/* A CYC packet of two bytes and an MTC packet, which most of a trace may be while nothing else happens. */
+static inline bool packet_is_tick(const uint8_t *p)
+{
+    uint32_t both;
+    memcpy(&both, p, sizeof(both));
+    return (le32toh(both) & 0xff0107) == ((uint32_t)PACKET_MTC << 16 | 7);
+}
+
+/* Past packets that are nothing but cycles, ticks of the crystal, or none at all, as far as they are short.
+ */
+static inline const uint8_t *packet_past_times(const uint8_t *p, const uint8_t *end)
+{
+    for (; p < end; p++) {
+        while ((size_t)(end - p) >= 8 && packet_is_tick(p) && packet_is_tick(p + 4))
+            p += 8;
+        if (p == end)
+            break;
+        if (*p == PACKET_MTC || (*p & 7) == 7) {
+            if (p + 1 == end || (*p != PACKET_MTC && (p[1] & 1 || packet_is_cut_cyc(p, 2, end))))
+                break;
+            p++;
+        } else if (*p != PACKET_PAD && (*p & 7) != 3) {
+            break;
+        }
+    }
+    return p;
 }
 
 /* The mode that a MODE.Exec packet tells. False: it is another, or a reserved one. */

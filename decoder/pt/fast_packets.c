@@ -91,10 +91,14 @@ bool fast_point(struct fast *f)
     uint64_t ns = 0;
     if (!t->base.known || t->serial == s->serial)
         return true;
-    s->serial = t->serial;
-    if (f->counting && is_early(s))
+    if (f->counting && is_early(s)) {
+        s->serial = t->serial;
         return true;
-    if (!fast_flush(f) || !now(f, &ns))
+    }
+    if (!fast_flush(f))
+        return false;
+    s->serial = t->serial;
+    if (!now(f, &ns))
         return false;
     if (fast_trailing(f) && !tell_point(f, ns))
         return false;
@@ -105,7 +109,7 @@ bool fast_point(struct fast *f)
     return true;
 }
 
-static bool ask(struct fast *f)
+bool fast_ask_now(struct fast *f)
 {
     uint64_t ns;
     if ((f->counting && !now(f, &ns)) || !fast_ask(f))
@@ -223,162 +227,11 @@ static bool on_tip(struct fast *f, const uint8_t *p)
         return false;
     f->s.times.fresh = false;
     if (f->s.ask_due && (ip | fast_ip(f, at)) >> 63) {
-        if (!ask(f))
+        if (!fast_ask_now(f))
             return false;
     }
     go(f, node, ip);
     return true;
-}
-
-static bool on_enable(struct fast *f, const uint8_t *p)
-{
-    bool known = packet_ip(p, &f->s.last_ip);
-    uint64_t ip = f->s.last_ip;
-    if (!known || f->s.on || !fast_point(f) || !ask(f))
-        return false;
-    f->s.times.fresh = false;
-    f->s.on = true;
-    f->s.begin = true;
-    fast_stand(f, ip);
-    return !fast_trailing(f) || fast_entry_ip(f, TRAIL_ENABLE, f->s.leave && f->s.leave == ip, ip);
-}
-
-/* Whether tracing went off with the branch of the node at `at`. */
-static bool leaves(const struct fast *f, fast_edge at, bool known, uint64_t ip)
-{
-    const struct fast_node_info *info = &f->graph->info[at >> FAST_SHIFT];
-    switch (at & 7) {
-    case FAST_COND:
-        return known && (ip == fast_target(f->graph, info) || ip == fast_next(f->graph, info));
-    case FAST_CALL:
-    case FAST_JUMP:
-        return known && ip == fast_target(f->graph, info);
-    case FAST_RETURN:
-    case FAST_TIP:
-    case FAST_TIP_CALL:
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* The branch with which tracing goes off: the first that could. */
-static bool find_leaving(struct fast *f, bool known, uint64_t ip, fast_edge *at)
-{
-    for (unsigned fuel = 1 << 16; fuel; fuel--) {
-        if ((f->s.at & 7) == FAST_OPEN && !fast_open_here(f))
-            return false;
-        *at = f->s.at;
-        if (leaves(f, *at, known, ip))
-            return true;
-        if (!fast_pass(f, *at))
-            return false;
-    }
-    return false;
-}
-
-static bool on_disable(struct fast *f, const uint8_t *p)
-{
-    fast_edge at;
-    bool known = packet_ip(p, &f->s.last_ip);
-    uint64_t ip = known ? f->s.last_ip : 0;
-    if (!f->s.on || (!known && f->w->skl014) || !find_leaving(f, known, ip, &at))
-        return false;
-    uint32_t node = at >> FAST_SHIFT;
-    fast_run_over(f, node);
-    if (!fast_point(f))
-        return false;
-    f->far_waits = false;
-    const struct fast_node_info *info = &f->graph->info[node];
-    uint64_t next = fast_next(f->graph, info);
-    bool taken = info->run.end != CODE_COND_JUMP || ip == fast_target(f->graph, info);
-    if (!fast_trailing(f))
-        fast_visit(f, node, taken && ip != next ? FAST_TAKEN : FAST_FALL);
-    else if (!fast_entry_ip(f, TRAIL_LEAVE, node, ip))
-        return false;
-    f->s.leave = info->run.direct ? ip : 0;
-    if (info->run.end == CODE_CALL || info->run.end == CODE_FAR_CALL)
-        f->s.leave = next;
-    if (info->run.end == CODE_CALL)
-        fast_push(f, fast_fall(f, node));
-    f->s.on = false;
-    f->s.times.fresh = false;
-    return true;
-}
-
-/* A switch of the address space: by an instruction, or by a far branch whose address follows. */
-static bool on_paging(struct fast *f)
-{
-    fast_edge at;
-    uint64_t serial = f->s.serial;
-    if (f->s.on) {
-        if (!fast_advance_paging(f, &at))
-            return false;
-        fast_run_up_to(f, at >> FAST_SHIFT);
-    }
-    if (!fast_point(f))
-        return false;
-    if (f->s.on && f->s.serial != serial) {
-        if (f->begun_point) /* no CPU tells of two switches at one instruction */
-            return false;
-        f->begun_point = f->begun != 0;
-    }
-    f->s.times.fresh = false;
-    f->far_waits = f->s.on && (at & 7) == FAST_TIP;
-    return !f->s.on || f->far_waits || fast_pass(f, at);
-}
-
-/* What ends an interrupted instruction. */
-static bool on_interrupt(struct fast *f, uint64_t from, const uint8_t *p)
-{
-    bool known = packet_ip(p, &f->s.last_ip);
-    uint64_t ip = f->s.last_ip;
-    f->s.did = true;
-    f->s.begin = false;
-    if ((*p & 0x1f) == PACKET_PGD) {
-        if (f->w->skd022 && f->s.where.space && code_is_vm_entry(f->s.where.space, f->s.now, from))
-            return false;
-        f->s.on = false;
-        f->s.leave = from;
-        return !fast_trailing(f) || fast_entry_ip(f, TRAIL_DISABLE, 0, from);
-    }
-    if (!known)
-        return false;
-    if (fast_trailing(f)) {
-        if (!fast_entry_ip(f, TRAIL_ASYNC, 0, from) || !fast_room(f, 2))
-            return false;
-        f->trail.at[f->trail.n++] = (uint32_t)ip;
-        f->trail.at[f->trail.n++] = (uint32_t)(ip >> 32);
-    }
-    fast_stand(f, ip);
-    return !f->s.ask_due || !((ip | from) >> 63) || ask(f);
-}
-
-/* An address of execution: here only that of an interrupt, with what came of it behind it. */
-static bool on_fup(struct fast *f, const uint8_t *p)
-{
-    enum code_mode mode = f->s.mode;
-    bool known = packet_ip(p, &f->s.last_ip);
-    uint64_t from = f->s.last_ip;
-    if (!known || !f->s.on || f->far_waits || !fast_reach(f, from))
-        return false;
-    f->s.times.fresh = false;
-    for (;;) {
-        p = f->p;
-        size_t size = packet_size(p, f->end);
-        if (size == 0)
-            return false;
-        f->p += size;
-        if ((*p & 0x1f) == PACKET_TIP || (*p & 0x1f) == PACKET_PGD)
-            break;
-        if (*p == PACKET_EXTENDED && p[1] == EXTENDED_PIP && fast_is_host(f, p))
-            f->s.times.fresh = false;
-        else if (*p == PACKET_MODE ? !packet_mode(p, &mode) || mode != f->s.mode : !fast_time(f, p, size))
-            return false;
-    }
-    bool done = fast_point(f) && on_interrupt(f, from, p);
-    f->s.times.fresh = false;
-    return done;
 }
 
 /* Bits wait for more: nothing depends on when they came, or the time of the last is still to be told. */
@@ -394,6 +247,18 @@ static bool keep_tnt(struct fast *f, uint64_t bits, bool timed)
     return true;
 }
 
+/* The time of the last bit, which was a branch of the kernel where execution is there now. */
+static bool point_behind(struct fast *f)
+{
+    if (!fast_point(f))
+        return false;
+    if (!f->s.ask_due || !(fast_ip(f, f->s.at) >> 63))
+        return true;
+    bool done = fast_ask(f);
+    fast_limit(f);
+    return done;
+}
+
 static bool on_tnt(struct fast *f, const uint8_t *p)
 {
     uint64_t bits = packet_tnt(p);
@@ -403,7 +268,7 @@ static bool on_tnt(struct fast *f, const uint8_t *p)
     bool timed = t->base.known && t->serial != f->s.serial;
     if (!keep_tnt(f, bits, timed))
         return false;
-    if (f->counting ? !fast_point(f) : timed && (!fast_flush_bits(f, true) || !fast_point_last(f)))
+    if (f->counting ? !point_behind(f) : timed && (!fast_flush_bits(f, true) || !fast_point_last(f)))
         return false;
     t->fresh = false;
     return true;
@@ -415,7 +280,7 @@ static bool on_extended(struct fast *f, const uint8_t *p, size_t size)
     case EXTENDED_TNT:
         return on_tnt(f, p);
     case EXTENDED_PIP:
-        return fast_is_host(f, p) && fast_flush(f) && on_paging(f);
+        return fast_is_host(f, p) && fast_flush(f) && fast_paging(f);
     case EXTENDED_VMCS: /* tells nothing of the flow */
         f->s.times.fresh = false;
         return true;
@@ -425,20 +290,6 @@ static bool on_extended(struct fast *f, const uint8_t *p, size_t size)
     default:
         return false;
     }
-}
-
-/* Mode.Exec binds to the address that follows; only one that changes nothing is taken here. */
-static bool on_mode(const struct fast *f, const uint8_t *p)
-{
-    enum code_mode mode;
-    size_t size = 2;
-    if (!packet_mode(p, &mode) || mode != f->s.mode)
-        return false;
-    do {
-        p += size;
-        size = packet_size(p, f->end);
-    } while (size && packet_is_time(p));
-    return size && (*p & 0x1f) == (f->s.on ? PACKET_TIP : PACKET_PGE);
 }
 
 static bool on_odd(struct fast *f, const uint8_t *p)
@@ -451,14 +302,95 @@ static bool on_odd(struct fast *f, const uint8_t *p)
     case PACKET_TIP:
         return on_tip(f, p);
     case PACKET_PGE:
-        return on_enable(f, p);
+        return fast_enable(f, p);
     case PACKET_PGD:
-        return on_disable(f, p);
+        return fast_disable(f, p);
     case PACKET_FUP:
-        return on_fup(f, p);
+        return fast_interrupt(f, p);
     default:
-        return *p == PACKET_MODE && on_mode(f, p);
+        return *p == PACKET_MODE && fast_mode(f, p);
     }
+}
+
+/* Past PAD packets. */
+static void skip_pads(struct fast *f, const uint8_t *to)
+{
+    const uint8_t *p = f->p;
+    uint64_t eight;
+    while ((size_t)(to - p) >= sizeof(eight)) {
+        memcpy(&eight, p, sizeof(eight));
+        if (eight)
+            break;
+        p += sizeof(eight);
+    }
+    while (p < to && *p == PACKET_PAD)
+        p++;
+    f->p = p;
+}
+
+/* Cycles and the crystal's ticks while no branch is told: what they add up to matters alone. */
+static void add_times(struct fast *f, const uint8_t *to)
+{
+    struct flow_times *t = &f->s.times;
+    const uint8_t *p = f->p;
+    uint64_t ctc = t->base.ctc, cycles = 0, all = 0;
+    uint8_t last = t->base.last_mtc;
+    bool mtc = false;
+    for (; p < to; p++) {
+        for (; (size_t)(to - p) >= 4 && packet_is_tick(p); p += 4) {
+            all += cycles + ((uint64_t)(*p >> 3) | (uint64_t)(p[1] >> 1) << 5);
+            cycles = 0;
+            ctc += (uint64_t)((p[3] - last) & 0xff) << (t->config->mtc_freq & 15);
+            last = p[3];
+            mtc = true;
+        }
+        if (p == to)
+            break;
+        if ((*p & 7) == 3) {
+            cycles += *p >> 3;
+        } else if ((*p & 7) == 7 && p + 1 < to && !(p[1] & 1) && !packet_is_cut_cyc(p, 2, to)) {
+            cycles += (uint64_t)(*p >> 3) | (uint64_t)(p[1] >> 1) << 5;
+            p++;
+        } else if (*p == PACKET_MTC && p + 1 < to) {
+            p++;
+            ctc += (uint64_t)((*p - last) & 0xff) << (t->config->mtc_freq & 15);
+            last = *p;
+            all += cycles;
+            cycles = 0;
+            mtc = true;
+        } else if (*p != PACKET_PAD) {
+            break;
+        }
+    }
+    if (p == f->p)
+        return;
+    f->p = p;
+    t->counted += all + cycles;
+    if (mtc)
+        times_reach(t, ctc, last, cycles);
+    else
+        t->cycles += cycles;
+    t->fresh = true;
+    t->serial++;
+    if (f->counting)
+        limit_cycles(&f->s);
+}
+
+/* Whether add_times() may: all that there is to tell of time is known. */
+static bool adds_times(const struct fast *f)
+{
+    const struct flow_times *t = &f->s.times;
+    return (!f->s.on || f->s.lost) && t->base.counts && t->base.mtc_known_mask == 0xff && t->config->nom_freq;
+}
+
+/* A packet of that size in front of f->p. */
+static bool take(struct fast *f, const uint8_t *p, size_t size)
+{
+    if (f->s.lost)
+        return fast_search(f, p, size);
+    if (!(*p & 1))
+        return *p == PACKET_EXTENDED ? on_extended(f, p, size) : *p == PACKET_PAD || on_tnt(f, p);
+    return (*p & 3) == 3 ? on_cyc(f, p, size) : on_odd(f, p);
 }
 
 /* What count_run() adds up. */
@@ -500,9 +432,11 @@ static inline size_t add_tnt(struct fast *f, struct tally *sum, uint32_t byte)
 {
     unsigned n = 30 - (unsigned)__builtin_clz(byte);
     if (sum->nbits + n > FAST_BITS) {
-        if (!fast_bits(f, (sum->bits << 1 | 1) << (63 - sum->nbits), false))
-            return 0;
+        n = sum->nbits;
         sum->nbits = 0;
+        if (!fast_bits(f, (sum->bits << 1 | 1) << (63 - n), false))
+            return 0;
+        n = 30 - (unsigned)__builtin_clz(byte);
     }
     sum->bits = sum->bits << n | (byte >> 1 & ((1u << n) - 1));
     sum->nbits += n;
@@ -552,6 +486,7 @@ static bool count_run(struct fast *f, const uint8_t *to)
                         .most = t->base.known ? s->limit_cycles : NEVER,
                         .ctc = t->base.ctc,
                         .last_mtc = t->base.last_mtc};
+    bool done = true;
     if (!is_early(s))
         return true;
     for (size_t size = 1; p < to && size; p += size) {
@@ -559,7 +494,7 @@ static bool count_run(struct fast *f, const uint8_t *to)
         if (!(*p & 1) && *p > PACKET_EXTENDED) {
             size = add_tnt(f, &sum, *p);
             if (!size)
-                return false;
+                done = false;
         } else if ((*p & 3) == 3 && simple) {
             size = add_cyc(&sum, p, to);
         } else if (*p == PACKET_MTC && p + 1 < to) {
@@ -568,7 +503,33 @@ static bool count_run(struct fast *f, const uint8_t *to)
     }
     f->p = p;
     keep_tally(f, &sum);
-    return true;
+    return done;
+}
+
+/* Why a packet of that size could not be taken. */
+static enum dec_slow why(const uint8_t *p, size_t size)
+{
+    enum code_mode mode;
+    if (size == 0)
+        return DEC_SLOW_PACKET;
+    if (*p == PACKET_EXTENDED && p[1] == EXTENDED_OVF)
+        return DEC_SLOW_OVERFLOW;
+    if (*p == PACKET_MODE)
+        return packet_mode(p, &mode) ? DEC_SLOW_MODE : DEC_SLOW_TRANSACTION;
+    return DEC_SLOW_CODE;
+}
+
+/* Takes the packet at f->p. */
+static bool take_next(struct fast *f, const uint8_t *to)
+{
+    const uint8_t *p = f->p;
+    size_t size = packet_size(p, f->end);
+    f->p += size;
+    if (size ? take(f, p, size) || fast_take_lost(f, p, size, to)
+             : to == f->end && packet_is_cut(p, f->end) && fast_end(f, p))
+        return true;
+    f->why = why(p, size);
+    return false;
 }
 
 bool fast_stretch(struct fast *f, const uint8_t *to)
@@ -577,27 +538,24 @@ bool fast_stretch(struct fast *f, const uint8_t *to)
     f->far_waits = false;
     f->begun = 0;
     f->begun_point = false;
+    f->synced = false;
+    f->stuck = FAST_NOT_STUCK;
+    f->why = DEC_SLOW_CODE;
     fast_limit(f);
     while (f->p < to) {
-        if (f->counting && f->s.on && !count_run(f, to))
+        if (*f->p == PACKET_PAD)
+            skip_pads(f, to);
+        else if (((*f->p & 3) == 3 || *f->p == PACKET_MTC) && adds_times(f))
+            add_times(f, to);
+        if (f->counting && f->s.on && !f->s.lost && !count_run(f, to) && !fast_lose(f))
             return false;
-        const uint8_t *p = f->p;
-        if (p == to)
-            break;
-        size_t size = packet_size(p, f->end);
-        bool done;
-        if (size == 0)
-            return false;
-        f->p += size;
-        if (!(*p & 1))
-            done = *p == PACKET_EXTENDED ? on_extended(f, p, size) : *p == PACKET_PAD || on_tnt(f, p);
-        else if ((*p & 3) == 3)
-            done = on_cyc(f, p, size);
-        else
-            done = on_odd(f, p);
-        if (!done)
+        if (f->p < to && !take_next(f, to))
             return false;
     }
-    return fast_flush(f) && f->p == to && !f->far_waits && (to == f->end || fast_cross(f, to)) &&
-           fast_rest(f);
+    if (f->synced)
+        return fast_rest(f);
+    if ((!fast_flush(f) && !fast_lose(f)) || f->p != to || f->far_waits)
+        return false;
+    f->why = DEC_SLOW_STATE;
+    return (to == f->end || fast_cross(f, to)) && fast_rest(f);
 }

@@ -25,6 +25,10 @@ struct group {
     struct fast_state from, to;
 
     const uint8_t *from_p, *to_p;
+
+    const struct fast *by;
+
+    size_t gaps, gaps_end; /* of its stretches, in the list of that walk */
 };
 
 struct fast_pool {
@@ -88,6 +92,8 @@ static const uint8_t *psb_at(const struct fast_pool *pool, size_t psb)
 static void walk_group(struct fast_pool *pool, struct fast *f, struct group *g)
 {
     g->done = g->first;
+    g->by = f;
+    g->gaps = g->gaps_end = f->gaps.n;
     if (g == pool->groups) {
         f->s = g->from;
         f->p = g->from_p;
@@ -102,6 +108,7 @@ static void walk_group(struct fast_pool *pool, struct fast *f, struct group *g)
         st_progress_add((uint64_t)(psb_at(pool, g->done + 1) - psb_at(pool, g->done)));
     g->to = f->s;
     g->to_p = f->p;
+    g->gaps_end = f->gaps.n;
     if (g->done < g->end)
         atomic_store(&pool->stop, true);
 }
@@ -151,8 +158,8 @@ static bool joins(const struct group *before, const struct group *g)
 {
     const struct fast_state *end = &before->to, *begin = &g->from;
     return g->begun && before->done == before->end && end->where.space == begin->where.space &&
-           end->mode == begin->mode && !end->begin && same_base(&end->times.base, &begin->times.base) &&
-           end->times.ratio == begin->times.ratio;
+           end->mode == begin->mode && !end->begin && !end->lost &&
+           same_base(&end->times.base, &begin->times.base) && end->times.ratio == begin->times.ratio;
 }
 
 /* Walks a group once more, to take it back. */
@@ -178,6 +185,7 @@ static void run_all(struct fast_pool *pool)
         worker->begin = pool->owner->begin;
         worker->end = pool->owner->end;
         worker->ahead.headers.n = 0;
+        worker->gaps.n = 0;
         tasks[i] = (struct task){pool, worker};
         if (pthread_create(&pool->threads[i], NULL, work, &tasks[i]))
             break;
@@ -199,15 +207,20 @@ void fast_pool_walk(struct fast_pool *pool, const psb_list *psbs, size_t *at, si
     groups[0].from_p = pool->owner->p;
     run_all(pool);
     size_t good = 1;
+    uint8_t modes = 0;
     while (good < pool->ngroups && joins(&groups[good - 1], &groups[good]))
         good++;
     for (size_t i = good; i < pool->ngroups; i++)
         undo(pool, &groups[i]);
-    bool did = false;
-    for (size_t i = 0; i < good; i++)
-        did |= groups[i].to.did;
+    for (size_t i = 0; i < good; i++) {
+        const struct group *g = &groups[i];
+        fast_count_gaps(g->by, g->gaps, g->gaps_end);
+        pool->owner->w->out->idle &= !g->to.did;
+        modes |= g->to.modes;
+    }
+    pool->owner->gaps.n = 0;
     pool->owner->s = groups[good - 1].to;
-    pool->owner->s.did = did;
+    pool->owner->s.modes = modes;
     pool->owner->p = groups[good - 1].to_p;
     *at = groups[good - 1].done;
     free(groups);

@@ -12,6 +12,8 @@ struct header {
     enum code_mode mode;
 
     bool has_mode, has_fup;
+
+    bool has_event; /* libipt stops at the PSBEND for it, at the latest */
 };
 
 /* Erratum BDM70: a PSB+ that is sent when tracing is about to go on says that it is on already; its FUP
@@ -39,6 +41,8 @@ static bool read_header(struct fast *f, const uint8_t *p, bool apply, struct hea
     if (packet_size(p, f->end) != PSB_SIZE)
         return false;
     for (p += PSB_SIZE;;) {
+        while (p < f->end && *p == PACKET_PAD)
+            p++;
         size_t size = packet_size(p, f->end);
         if (size == 0)
             return false;
@@ -62,10 +66,13 @@ static bool read_header(struct fast *f, const uint8_t *p, bool apply, struct hea
             if (h->has_mode && h->mode != before)
                 return false;
             h->has_mode |= p[1] >> 5 == 0;
+            h->has_event = true;
         } else if (*p == PACKET_EXTENDED &&
                    ((p[1] == EXTENDED_PIP && fast_is_host(f, p)) || p[1] == EXTENDED_VMCS)) {
             f->s.times.fresh &= !apply;
+            h->has_event = true;
         } else if (packet_is_time(p)) {
+            h->has_event |= *p == PACKET_EXTENDED && p[1] == EXTENDED_CBR;
             if (apply && !fast_time(f, p, size))
                 return false;
         } else {
@@ -77,6 +84,13 @@ static bool read_header(struct fast *f, const uint8_t *p, bool apply, struct hea
     return true;
 }
 
+static void know_mode(struct fast *f, const struct header *h)
+{
+    f->s.mode_known |= h->has_mode;
+    if (h->has_mode)
+        fast_told_mode(f, h->mode);
+}
+
 bool fast_behind_psb(struct fast *f, const uint8_t *psb)
 {
     struct header h;
@@ -86,7 +100,7 @@ bool fast_behind_psb(struct fast *f, const uint8_t *psb)
         return false;
     if (h.has_mode)
         f->s.mode = h.mode;
-    f->s.mode_known |= h.has_mode;
+    know_mode(f, &h);
     return true;
 }
 
@@ -100,7 +114,7 @@ bool fast_begin(struct fast *f, const uint8_t *psb)
     if (!read_header(f, psb, true, &h))
         return false;
     s->mode = h.has_mode ? h.mode : f->w->options->config.bits == 32 ? CODE_32 : CODE_64;
-    s->mode_known = h.has_mode;
+    know_mode(f, &h);
     s->serial = h.has_fup && h.has_mode ? s->times.serial : 0; /* as fast_cross() leaves it */
     if (s->times.base.known)
         s->now = dec_clock_ns(&s->times.config->clock, s->times.tsc);
@@ -121,7 +135,11 @@ static bool clock_is_whole(struct fast *f, const uint8_t *p)
         return a->clock_tsc;
     a->clock_from = p;
     a->clock_tsc = true;
-    for (size_t size; (size = packet_size(p, f->end)); p += size) {
+    for (size_t size;; p += size) {
+        p = packet_past_times(p, f->end);
+        size = packet_size(p, f->end);
+        if (size == 0)
+            break;
         bool tma = *p == PACKET_EXTENDED && p[1] == EXTENDED_TMA;
         bool state =
             *p == PACKET_MODE || (*p & 0x1f) == PACKET_FUP || (*p == PACKET_EXTENDED && p[1] != EXTENDED_TNT);
@@ -163,10 +181,13 @@ static bool look_ahead(struct fast *f)
     int whole = -1;
     a->headers.n = a->next = 0;
     a->clock_from = NULL;
-    while (whole < 0 && p < f->end) {
+    while (whole < 0 && (p = packet_past_times(p, f->end)) < f->end) {
         size_t size = packet_size(p, f->end);
         bool before = header;
-        whole = looks_ahead(p, size, &header, &tsc);
+        if ((*p & 3) == 3 && packet_is_cut_cyc(p, size, f->end))
+            whole = false;
+        else
+            whole = looks_ahead(p, size, &header, &tsc);
         p += size;
         if (before && !header && st_vec_push(&a->headers, p))
             return false;
@@ -188,17 +209,56 @@ bool fast_ahead_is_whole(struct fast *f)
 bool fast_cross(struct fast *f, const uint8_t *p)
 {
     struct header h;
-    if (!read_header(f, p, false, &h) || h.has_fup != f->s.on)
+    if (!read_header(f, p, true, &h) || h.has_fup != f->s.on)
         return false;
+    if (!f->s.lost || !f->s.missing.lasts)
+        f->s.missing.reason = 0;
     /* libipt goes to the place of a PSB+, and takes its time, by its mode: without one, which no CPU sends,
      * not before the next branch. */
-    if (f->s.on && (!h.has_mode || h.mode != f->s.mode || !fast_reach(f, h.ip)))
+    if ((f->s.on && !h.has_mode) || (h.has_mode && h.mode != f->s.mode))
+        return false;
+    if (f->s.on && !f->s.lost && !fast_reach(f, h.ip) && !fast_lose(f))
         return false;
     if (!fast_ahead_is_whole(f))
         return false;
-    f->s.mode_known |= h.has_mode;
-    if (!read_header(f, p, true, &h))
-        return false;
+    know_mode(f, &h);
     /* While tracing is off, nothing happens at that time. */
     return !f->s.on || fast_point(f);
+}
+
+/* The time at a PSB+ is told whether or not something else stands between. */
+static bool point_at_psb(struct fast *f)
+{
+    bool fresh = f->s.times.fresh;
+    f->s.times.fresh = true;
+    bool done = fast_point(f);
+    f->s.times.fresh = fresh;
+    return done;
+}
+
+bool fast_sync(struct fast *f, const uint8_t *psb)
+{
+    struct fast_state *s = &f->s;
+    enum code_mode mode = s->mode;
+    struct header h;
+    s->on = s->lost = s->begin = false;
+    s->depth = 0;
+    s->leave = 0;
+    s->missing.reason = 0;
+    /* Without an event libipt reads on to the next PSB+, and takes that one's address. */
+    if (!read_header(f, psb, true, &h) || !h.has_event || !fast_ahead_is_whole(f))
+        return false;
+    s->mode = h.has_mode ? h.mode : f->w->options->config.bits == 32 ? CODE_32 : CODE_64;
+    s->mode_known = false;
+    know_mode(f, &h);
+    bool same = s->mode == mode;
+    if (!point_at_psb(f) || !fast_ask_now(f) || !(same || fast_epochs(f)))
+        return false;
+    if (!f->counting && !fast_entry_ip(f, TRAIL_SYNC, h.has_fup, h.ip))
+        return false;
+    s->on = s->begin = h.has_fup;
+    if (s->on)
+        fast_stand(f, h.ip);
+    f->synced = true;
+    return true;
 }

@@ -8,7 +8,7 @@ enum { DELTA = INT32_MAX }; /* instructions of an entry at most */
 static void put_pending(struct fast *f, enum trail_tag tag, uint32_t of)
 {
     uint64_t n = f->pending < DELTA ? f->pending : DELTA;
-    f->trail.at[f->trail.n++] = of << 3 | (uint32_t)tag;
+    f->trail.at[f->trail.n++] = of << TRAIL_BITS | (uint32_t)tag;
     f->trail.at[f->trail.n++] = (uint32_t)n | (f->untold ? TRAIL_UNTOLD : 0);
     f->pending -= n;
     f->untold = false;
@@ -127,6 +127,30 @@ static int on_enable(struct teller *t, bool resumed)
     return rc;
 }
 
+/* The place is lost behind the run of a node, which is a return or goes on at no instruction. */
+static void on_lost(struct teller *t, uint32_t node, bool no_call)
+{
+    const struct fast_node_info *info = &t->graph->info[node];
+    struct walk *w = t->w;
+    w->mapping = w->where.space ? dec_space_find(w->where.space, w->now, info->start) : NULL;
+    w->ip = fast_from(t->graph, info);
+    w->begin &= info->run.end == CODE_NONE;
+    if (no_call)
+        walk_call_missing(w);
+    else if (info->run.end == CODE_NONE)
+        walk_no_code(w);
+    else
+        walk_bad_code(w);
+}
+
+static int on_sync(struct teller *t, bool on)
+{
+    int rc = walk_ask(t->w);
+    if (on)
+        walk_stretch(t->w, address(t->word), 0);
+    return rc;
+}
+
 /* What ran since the entry before. */
 static void on_pending(struct walk *w, uint32_t word)
 {
@@ -141,11 +165,11 @@ static void on_pending(struct walk *w, uint32_t word)
 /* One entry; *size becomes how many words it has. */
 static int tell(struct teller *t, size_t *size)
 {
-    uint32_t of = *t->word >> 3;
+    uint32_t of = *t->word >> TRAIL_BITS;
     uint64_t to;
     *size = 4;
     on_pending(t->w, t->word[1]);
-    switch (*t->word & 7) {
+    switch (*t->word & ((1u << TRAIL_BITS) - 1)) {
     case TRAIL_BRANCH:
         *size = 2;
         return on_branch(t, of >> 1, of & 1, NULL);
@@ -167,6 +191,18 @@ static int tell(struct teller *t, size_t *size)
         return on_async(t);
     case TRAIL_ENABLE:
         return on_enable(t, of);
+    case TRAIL_LOST:
+        *size = 2;
+        on_lost(t, of >> 1, of & 1);
+        return 0;
+    case TRAIL_FOUND:
+        walk_stretch(t->w, address(t->word), 0);
+        return walk_ask(t->w);
+    case TRAIL_OFF:
+        walk_refused_at(t->w, -pte_no_enable, address(t->word));
+        return 0;
+    case TRAIL_SYNC:
+        return on_sync(t, of);
     default:
         t->w->begin = false;
         out_event(t->w->out, DEC_DISABLE, DEC_ASYNC_DISABLE, address(t->word), 0, 0);

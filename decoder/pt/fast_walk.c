@@ -16,15 +16,16 @@ uint64_t fast_ip(const struct fast *f, fast_edge edge)
     return fast_edge_ip(f->graph, edge);
 }
 
-static fast_edge stub(struct fast *f, unsigned slot, uint64_t ip)
+/* The edge to an address that is kept in stubs[at]. */
+static fast_edge stub(struct fast *f, unsigned at, uint64_t ip)
 {
-    f->s.stubs[slot] = ip;
-    return ((uint32_t)FAST_STUB | slot) << FAST_SHIFT | FAST_OPEN;
+    f->s.stubs[at] = ip;
+    return ((uint32_t)FAST_STUB | at) << FAST_SHIFT | FAST_OPEN;
 }
 
 void fast_stand(struct fast *f, uint64_t ip)
 {
-    f->s.at = stub(f, WALK_RETURNS, ip);
+    f->s.at = stub(f, 0, ip);
 }
 
 static fast_edge look_up(struct fast *f, uint32_t epoch, uint64_t ip)
@@ -40,7 +41,7 @@ static fast_edge look_up(struct fast *f, uint32_t epoch, uint64_t ip)
 
 fast_edge fast_look_up(struct fast *f, uint64_t ip)
 {
-    return f->s.where.space ? look_up(f, f->s.epochs[ip >> 63], ip) : FAST_NO_EDGE;
+    return look_up(f, f->s.epochs[ip >> 63], ip);
 }
 
 bool fast_skips(fast_edge at, unsigned *side)
@@ -68,8 +69,6 @@ static fast_edge skip(struct fast *f, fast_edge edge)
 fast_edge fast_open(struct fast *f, fast_edge edge)
 {
     uint32_t rest = edge >> FAST_SHIFT;
-    if (!f->s.where.space)
-        return FAST_NO_EDGE;
     if (rest & FAST_STUB) {
         uint64_t ip = fast_ip(f, edge);
         return look_up(f, f->s.epochs[ip >> 63], ip);
@@ -105,7 +104,7 @@ void fast_push(struct fast *f, fast_edge edge)
 
 void fast_push_ip(struct fast *f, uint64_t ip)
 {
-    fast_push(f, stub(f, (f->s.top + 1) % WALK_RETURNS, ip));
+    fast_push(f, stub(f, 1 + (f->s.top + 1) % WALK_RETURNS, ip));
 }
 
 bool fast_pop(struct fast *f, fast_edge *edge)
@@ -125,7 +124,7 @@ static void forget_edges(struct fast *f, unsigned side)
          i++, slot = (slot + WALK_RETURNS - 1) % WALK_RETURNS) {
         uint64_t ip = fast_ip(f, f->s.returns[slot]);
         if (ip >> 63 == side)
-            f->s.returns[slot] = stub(f, slot, ip);
+            f->s.returns[slot] = stub(f, 1 + slot, ip);
     }
     uint64_t ip = f->s.on ? fast_ip(f, f->s.at) : 0;
     if (f->s.on && ip >> 63 == side)
@@ -134,11 +133,10 @@ static void forget_edges(struct fast *f, unsigned side)
 
 bool fast_epochs(struct fast *f)
 {
+    const struct dec_space *whole = f->s.where.space;
     f->s.epochs_until = UINT64_MAX;
-    if (!f->s.where.space)
-        return true;
     for (unsigned side = 0; side < 2; side++) {
-        const struct dec_space *space = dec_space_side(f->s.where.space, (uint64_t)side << 63);
+        const struct dec_space *space = whole ? dec_space_side(whole, (uint64_t)side << 63) : NULL;
         int epoch = fast_graph_epoch(f->graph, space, f->s.now, f->s.mode);
         if (epoch < 0)
             return false;
@@ -195,6 +193,7 @@ static bool count_bits(struct fast *f, uint64_t bits)
     char *const nodes = (char *)f->nodes;
     const uint32_t delta = f->delta;
     fast_edge *to = NULL;
+    const uint64_t all = bits;
     uint64_t at = f->s.at;
     unsigned fuel = FUEL, top = f->s.top, depth = f->s.depth;
     while (bits != TNT_NONE) {
@@ -203,7 +202,7 @@ static bool count_bits(struct fast *f, uint64_t bits)
             bits <<= 1;
         } else if ((at & 7) == FAST_RETURN) {
             if (!(bits >> 63) || depth == 0)
-                return false;
+                break;
             fast_edge edge = f->s.returns[top];
             top = (top + WALK_RETURNS - 1) % WALK_RETURNS;
             depth--;
@@ -232,24 +231,67 @@ static bool count_bits(struct fast *f, uint64_t bits)
             at = at ? succ : *to;
             continue;
         } else {
-            return false;
+            break;
         }
         to[2] += delta;
+        const uint64_t before = at;
         at = *to;
+        if (at == before && bits != TNT_NONE && to == (fast_edge *)(nodes + at - FAST_COND) + (bits >> 63)) {
+            /* A loop of one step: as often as the same bit follows. */
+            unsigned n = packet_tnt_same(bits);
+            to[2] += n * delta;
+            bits <<= n;
+        }
     }
     f->s.top = top;
     f->s.depth = depth;
     f->s.at = (fast_edge)at;
+    f->s.did |= bits != all;
+    if (bits != TNT_NONE) {
+        if ((at & 7) == FAST_RETURN && bits >> 63)
+            fast_no_call(f);
+        fast_is_stuck(f, (fast_edge)at);
+        return false;
+    }
     if (to)
         stand_near(f, to);
     return true;
 }
 
+/* One bit, where whose trace it is may be asked at each branch. */
+static bool count_bit(struct fast *f, bool bit)
+{
+    fast_edge at, to;
+    if (!fast_advance(f, &at))
+        return false;
+    uint32_t node = at >> FAST_SHIFT;
+    if ((at & 7) == FAST_RETURN && bit) {
+        if (!fast_pop(f, &to)) {
+            fast_no_call(f);
+            return false;
+        }
+    } else if ((at & 7) == FAST_COND) {
+        to = fast_edge_of(f, node, bit ? FAST_TAKEN : FAST_FALL);
+    } else {
+        return false;
+    }
+    fast_visit(f, node, bit ? FAST_TAKEN : FAST_FALL);
+    f->s.at = to;
+    return fast_ask_behind(f, node);
+}
+
 bool fast_bits(struct fast *f, uint64_t bits, bool timed)
 {
-    f->s.did = true;
+    fast_edge at;
     f->s.begin = false;
-    return fast_trailing(f) ? fast_follow(f, bits, timed) : count_bits(f, bits);
+    if (fast_trailing(f))
+        return fast_follow(f, bits, timed);
+    for (; bits != TNT_NONE && f->s.ask_due && fast_ip(f, f->s.at) >> 63; bits <<= 1) {
+        if (!count_bit(f, bits >> 63))
+            return false;
+    }
+    /* Whether there was a branch shows where it is walked step by step. */
+    return (f->s.did || fast_advance(f, &at)) && count_bits(f, bits);
 }
 
 bool fast_flush_bits(struct fast *f, bool timed)
@@ -257,6 +299,15 @@ bool fast_flush_bits(struct fast *f, bool timed)
     unsigned n = f->nbits;
     f->nbits = 0;
     return n == 0 || fast_bits(f, (f->bits << 1 | 1) << (63 - n), timed);
+}
+
+bool fast_ask_behind(struct fast *f, uint32_t node)
+{
+    if (!f->s.ask_due || !((f->graph->info[node].start | fast_ip(f, f->s.at)) >> 63))
+        return true;
+    bool done = fast_ask(f);
+    fast_limit(f);
+    return done;
 }
 
 bool fast_pass(struct fast *f, fast_edge at)
@@ -273,7 +324,7 @@ bool fast_pass(struct fast *f, fast_edge at)
     bool did = f->s.did || (at & 7) != FAST_PASS;
     fast_visit(f, node, side);
     f->s.did = did;
-    return true;
+    return (at & 7) == FAST_PASS || fast_ask_behind(f, node);
 }
 
 bool fast_open_here(struct fast *f)
@@ -289,6 +340,8 @@ bool fast_advance(struct fast *f, fast_edge *edge)
         if (!fast_open_here(f))
             return false;
         *edge = f->s.at;
+        if (fast_is_stuck(f, f->s.at))
+            return false;
         if (!fast_pass(f, f->s.at))
             return true;
     }
@@ -305,19 +358,32 @@ bool fast_advance_paging(struct fast *f, fast_edge *edge)
         if (run->end == CODE_MOV_CR3 || run->end == CODE_FAR_CALL || run->end == CODE_FAR_RETURN ||
             run->end == CODE_FAR_JUMP)
             return true;
-        if (!fast_pass(f, f->s.at))
+        if (fast_is_stuck(f, f->s.at) || !fast_pass(f, f->s.at))
             return false;
     }
     return false;
 }
 
-static bool ran(struct fast *f, uint32_t count)
+void fast_ran(struct fast *f, uint32_t n)
 {
     f->s.begin = false;
     if (fast_trailing(f))
-        f->pending += count;
+        f->pending += n;
     else
-        f->loose += (uint64_t)(int64_t)(int32_t)f->delta * count;
+        f->loose += (uint64_t)(int64_t)(int32_t)f->delta * n;
+}
+
+/* How many instructions there are in a node's run up to `ip`. False: it is not the address of one of them. */
+static bool reaches(struct fast *f, uint32_t node, uint64_t ip, uint32_t *count)
+{
+    const struct fast_node_info *info = &f->graph->info[node];
+    struct fast_reached *r = &f->reached[(ip ^ ip >> 8 ^ node) % FAST_REACHED];
+    if (r->node != node || r->ip != ip) {
+        if (!fast_graph_reaches(f->graph, info, f->s.now, ip, count))
+            return false;
+        *r = (struct fast_reached){.ip = ip, .node = node, .count = *count};
+    }
+    *count = r->count;
     return true;
 }
 
@@ -328,14 +394,14 @@ bool fast_reach(struct fast *f, uint64_t ip)
             return true;
         if (!fast_open_here(f))
             return false;
-        const struct fast_node_info *info = &f->graph->info[f->s.at >> FAST_SHIFT];
-        uint32_t count;
-        if (ip > info->start && ip <= info->start + info->run.bytes &&
-            fast_graph_reaches(f->graph, info, f->s.now, ip, &count)) {
+        uint32_t node = f->s.at >> FAST_SHIFT, count;
+        const struct fast_node_info *info = &f->graph->info[node];
+        if (ip > info->start && ip <= info->start + info->run.bytes && reaches(f, node, ip, &count)) {
             fast_stand(f, ip);
-            return ran(f, count);
+            fast_ran(f, count);
+            return true;
         }
-        if (!fast_pass(f, f->s.at))
+        if (fast_is_stuck(f, f->s.at) || !fast_pass(f, f->s.at))
             return false;
     }
     return false;

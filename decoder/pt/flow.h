@@ -98,6 +98,19 @@ struct dec_where {
  * kernel. `time` is 0 where the trace has no time. Non-zero stops the decoding and is returned. */
 typedef int dec_where_fn(void *ctx, uint32_t ring, uint64_t time, struct dec_where *where);
 
+/* Why a stretch from PSB to PSB left the fast walk: the first that it met. */
+enum dec_slow {
+    DEC_SLOW_BEGIN,       /* what the first PSB behind a loss says cannot be taken over */
+    DEC_SLOW_STILL,       /* libipt's walk was at work, and its state at the PSB cannot be taken over */
+    DEC_SLOW_OVERFLOW,    /* an OVF packet */
+    DEC_SLOW_TRANSACTION, /* a MODE.TSX packet outside of a PSB+ */
+    DEC_SLOW_MODE,        /* a MODE.Exec packet that changes the mode */
+    DEC_SLOW_PACKET,      /* a packet that the fast walk does not know, or damage */
+    DEC_SLOW_STATE,       /* the PSB+ at its end says another state than the walk's, or is damaged */
+    DEC_SLOW_CODE,        /* trace and code do not fit */
+    DEC_SLOW_CAUSES
+};
+
 /* What was decoded. Classes count executed instructions as libipt classes them, taken or not. */
 struct dec_flow_counts {
     uint64_t instructions;
@@ -122,6 +135,8 @@ struct dec_flow_counts {
     uint64_t time_points, first_time, last_time;
 
     uint64_t slow; /* stretches from PSB to PSB that the fast walk gave to libipt's */
+
+    uint64_t slow_by[DEC_SLOW_CAUSES];
 };
 
 struct dec_flow;

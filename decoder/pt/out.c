@@ -156,12 +156,15 @@ static void hand_on(struct flow_out *out)
     out->n = out->first = out->gap = 0;
 }
 
-/* Gives times without knowing the next point: at the rate of before. The point moves on to the present. */
+/* Gives times without knowing the next point: at the rate of before. The point moves on to the present,
+ * behind branches that were not told too. */
 void out_flush(struct flow_out *out)
 {
     double span = out->ns_per_instruction * (double)out->instructions;
     spread(out, span, out->ns_per_instruction, 0);
     hand_on(out);
+    if (out->timed)
+        out->point += whole(span);
     if (out->given > out->point)
         out->point = out->given;
     out->instructions = 0;

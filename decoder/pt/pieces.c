@@ -14,10 +14,25 @@ enum {
 static const uint8_t psb[16] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
                                 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82};
 
+/* Every PSB packet holds 8 bytes whole of those that begin at every eighth offset: those that may be its are
+ * looked at. */
 size_t pt_find_psb(const uint8_t *bytes, size_t size, size_t from)
 {
-    const uint8_t *found = from < size ? memmem(bytes + from, size - from, psb, sizeof(psb)) : NULL;
-    return found ? (size_t)(found - bytes) : size;
+    uint64_t eight, even, odd;
+    memcpy(&even, psb, sizeof(even));
+    memcpy(&odd, psb + 1, sizeof(odd));
+    for (size_t at = from; at < size && size - at >= sizeof(eight); at += sizeof(eight)) {
+        memcpy(&eight, bytes + at, sizeof(eight));
+        if (eight != even && eight != odd)
+            continue;
+        size_t first = at - from < sizeof(eight) ? from : at - sizeof(eight) + 1;
+        size_t end = size - at < sizeof(psb) ? size : at + sizeof(psb);
+        for (; first + sizeof(psb) <= end; first++) {
+            if (!memcmp(bytes + first, psb, sizeof(psb)))
+                return first;
+        }
+    }
+    return size;
 }
 
 /* How many bytes at the start of `next` are the end of `last`: the longest such piece that holds a PSB, whose

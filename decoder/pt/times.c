@@ -331,7 +331,7 @@ bool times_bound(struct flow_times *t, const uint8_t *p, const uint8_t *end)
     while (p < end) {
         size_t size = packet_size(p, end);
         if (size == 0)
-            return false;
+            return packet_is_cut(p, end);
         if ((*p & 3) == 3 && packet_is_cut_cyc(p, size, end))
             return false;
         if (*p & 1 || *p == PACKET_EXTENDED) {

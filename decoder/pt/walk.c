@@ -1,8 +1,6 @@
 /* Along the code: runs of instructions, and the branches that the trace decides. */
 #include "decoder/pt/walk.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 /* libipt reads ahead to the next packet that matters and stops in front of it: that is the one the query will
@@ -67,89 +65,6 @@ void walk_stretch(struct walk *w, uint64_t ip, uint16_t flags)
     out_event(w->out, DEC_ENABLE, flags, 0, ip, 0);
 }
 
-int walk_gap(struct walk *w, int result, enum dec_gap reason, const struct dec_image *image, const char *fmt,
-             ...)
-{
-    char detail[OUT_DETAIL];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(detail, sizeof(detail), fmt, args);
-    va_end(args);
-    if (w->begin && reason == DEC_GAP_OVERFLOW)
-        w->out->idle = false;
-    else if (w->begin)
-        out_take_back(w->out);
-    w->begin = false;
-    if (out_gap(w->out, reason, image, detail) && reason != DEC_GAP_OVERFLOW)
-        w->counts->errors++;
-    return w->out->rc ? WALK_STOP : result;
-}
-
-int walk_refused(struct walk *w, int status)
-{
-    const char *why = pt_errstr(pt_errcode(status));
-    uint64_t offset = 0;
-    pt_qry_get_offset(w->query, &offset);
-    switch (-status) {
-    case pte_eos:
-        return WALK_END;
-    case pte_bad_query:
-    case pte_bad_retcomp:
-    case pte_retstack_empty:
-    case pte_noip:
-        return walk_gap(w, WALK_LOST, DEC_GAP_MISMATCH, NULL,
-                        "trace and code disagree at 0x%llx: %s (trace offset 0x%llx)",
-                        (unsigned long long)w->ip, why, (unsigned long long)offset);
-    case pte_bad_status_update:
-    case pte_bad_context:
-    case pte_no_enable:
-        return walk_gap(w, WALK_SYNC, DEC_GAP_MISMATCH, NULL, "%s at trace offset 0x%llx", why,
-                        (unsigned long long)offset);
-    default: /* pte_nomem too: libipt's queue of events is full, more than any CPU makes of one place */
-        return walk_gap(w, WALK_SYNC, DEC_GAP_BAD_PACKET, NULL, "%s at trace offset 0x%llx", why,
-                        (unsigned long long)offset);
-    }
-}
-
-static int tell_no_code(struct walk *w)
-{
-    const struct dec_mapping *mapping = w->mapping;
-    unsigned long long ip = w->ip;
-    if (!w->where.space)
-        return walk_gap(w, WALK_LOST, DEC_GAP_NO_IMAGE, NULL, "no process known to run at 0x%llx", ip);
-    if (!mapping)
-        return walk_gap(w, WALK_LOST, DEC_GAP_NO_IMAGE, NULL, "nothing known to be mapped at 0x%llx", ip);
-    int reason = dec_image_gap(mapping->image);
-    if (reason)
-        return walk_gap(w, WALK_LOST, (enum dec_gap)reason, mapping->image, "at 0x%llx: %s", ip,
-                        mapping->image->detail);
-    return walk_gap(w, WALK_LOST, DEC_GAP_NO_IMAGE, mapping->image, "0x%llx lies behind the end of %s", ip,
-                    mapping->image->path);
-}
-
-/* There are no bytes at ip: says why. */
-static int no_code(struct walk *w)
-{
-    int rc = tell_no_code(w);
-    const struct dec_image *image = w->where.space && w->mapping ? w->mapping->image : NULL;
-    int reason = image ? dec_image_gap(image) : 0;
-    w->missing = (struct walk_missing){.reason = reason ? (enum dec_gap)reason : DEC_GAP_NO_IMAGE,
-                                       .image = image,
-                                       .behind_psb = w->times.behind_psb};
-    return rc;
-}
-
-/* A return for which the trace has no address, and its call was not seen. */
-static int no_call(struct walk *w)
-{
-    const struct walk_missing *m = &w->missing;
-    if (!m->reason || m->behind_psb != w->times.behind_psb)
-        return walk_refused(w, -pte_retstack_empty);
-    return walk_gap(w, WALK_LOST, m->reason, m->image,
-                    "the return at 0x%llx leads to a call in code that is missing%s%s",
-                    (unsigned long long)w->ip, m->image ? ": " : "", m->image ? m->image->path : "");
-}
-
 /* The mapping that holds ip now, kept from one instruction to the next. */
 static bool find_mapping(struct walk *w)
 {
@@ -163,10 +78,10 @@ static bool find_mapping(struct walk *w)
 static int find_run(struct walk *w, struct code_run *run)
 {
     if (!find_mapping(w))
-        return no_code(w);
+        return walk_no_code(w);
     int rc = code_at(w->code, w->where.space, w->now, w->mapping, w->ip, w->mode, run);
     if (rc == CODE_NO_BYTES)
-        return no_code(w);
+        return walk_no_code(w);
     return rc ? st_nomem(w->err, "the code cache") : 0;
 }
 
@@ -283,7 +198,7 @@ static int decide_return(struct walk *w, struct walk_branch *b)
     if (!taken)
         return walk_refused(w, -pte_bad_retcomp);
     if (!pop(w, &b->to))
-        return no_call(w);
+        return walk_no_call(w);
     use_bit(w);
     return 0;
 }
@@ -493,8 +408,7 @@ static int walk_other(struct walk *w, const struct code_run *run)
 {
     int rc = 0;
     if (run->end == CODE_BAD)
-        return walk_gap(w, WALK_LOST, DEC_GAP_MISMATCH, w->mapping->image, "no instruction at 0x%llx",
-                        (unsigned long long)w->ip);
+        return walk_bad_code(w);
     if (run->end == CODE_PTWRITE)
         rc = walk_take_bound(w, ptev_ptwrite);
     else if (run->end == CODE_MOV_CR3)

@@ -23,6 +23,17 @@ enum walk_result {
     WALK_PSB = 5,  /* at a PSB+ behind `until`, whose state is the walk's */
 };
 
+/* Code that could not be walked: returns may lead back to calls in it. */
+struct walk_missing {
+    enum dec_gap reason; /* 0: none */
+
+    const struct dec_image *image; /* may be NULL */
+
+    uint64_t behind_psb; /* as in struct flow_times: the return stack begins anew at a PSB */
+
+    bool lasts; /* execution is there until the place is known again */
+};
+
 struct walk {
     const struct dec_flow_options *options;
 
@@ -93,13 +104,7 @@ struct walk {
 
     const struct dec_mapping *mapping; /* of the last instruction */
 
-    struct walk_missing {
-        enum dec_gap reason; /* 0: none */
-
-        const struct dec_image *image; /* may be NULL */
-
-        uint64_t behind_psb; /* as in struct flow_times: the return stack begins anew at a PSB */
-    } missing;               /* code that could not be walked: returns may lead back to calls in it */
+    struct walk_missing missing;
 
     struct code *code;
 
@@ -173,11 +178,31 @@ int walk_ask(struct walk *w);
 void walk_stretch(struct walk *w, uint64_t ip, uint16_t flags);
 void walk_forget(struct walk *w);
 
+/* walk_gaps.c: */
+
 /* Reports a gap (unless it repeats the last) and returns `result`. */
 int walk_gap(struct walk *w, int result, enum dec_gap reason, const struct dec_image *image, const char *fmt,
              ...) __attribute__((format(printf, 5, 6)));
 
 /* A gap for what libipt said, a negative status. WALK_END for the end of the trace. */
 int walk_refused(struct walk *w, int status);
+
+/* The same, of a packet that libipt does not stand at. */
+int walk_refused_at(struct walk *w, int status, uint64_t offset);
+
+/* There are no bytes at ip, and `mapping` is what holds it: says why, and remembers it. */
+int walk_no_code(struct walk *w);
+
+/* What is missing, of a space (NULL: none is known) and the mapping of the address in it (NULL: none). */
+struct walk_missing walk_missing_at(const struct dec_space *space, const struct dec_mapping *mapping);
+
+/* The bytes at ip are no instruction; `mapping` holds the run before them. */
+int walk_bad_code(struct walk *w);
+
+/* A return for which the trace has no address, and its call was not seen. */
+int walk_no_call(struct walk *w);
+
+/* The same where the call is in the code that is missing. */
+int walk_call_missing(struct walk *w);
 
 #endif

@@ -448,6 +448,9 @@ int walk_skip(struct walk *w)
     do
         rc = skip_one(w);
     while (rc == SEARCH);
+    if (rc == 0 && w->missing.lasts)
+        w->missing.behind_psb = w->times.behind_psb;
+    w->missing.lasts = false;
     if (rc == WALK_LOST) /* libipt stands where it cannot go on: it would say the same again */
         return WALK_SYNC;
     return rc ? rc : walk_ask(w);

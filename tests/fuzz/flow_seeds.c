@@ -2,12 +2,22 @@
  * settings, code for the address where the trace starts, packets. */
 #include "../unit/decoder/flow_script.h"
 
-enum { BASE = 0x401000 };
+enum {
+    BASE = 0x401000,
+    OTHER = 0x500000,
+    /* Of the second byte of settings (fuzz_flow.c). */
+    HOLE = 32,
+    LATER = 64,
+    UNKNOWN = 128,
+    /* Of the third. */
+    EVENT_TRACE = 64,
+    NO_TNT = 128
+};
 
 struct seed {
     const char *name;
 
-    uint8_t settings[4]; /* the third: the code's size / 4 */
+    uint8_t settings[4]; /* the third, below those bits: the code's size / 4 */
 
     uint8_t code[32];
 
@@ -177,6 +187,128 @@ static void trace_damage(struct script *s)
     put_tnt(s, "N");
 }
 
+/* Into code that is missing, and every packet by which the place is found again. */
+static void trace_lost(struct script *s)
+{
+    put_ip(s, ppt_tip, 0x600000);
+    put_tnt(s, "TTN");
+    put_ip(s, ppt_tip, BASE);
+    put_tnt(s, "T");
+    put_ip(s, ppt_tip, 0x600000);
+    put_pip(s, false);
+    put_tsc(s, 20000);
+    put_ip(s, ppt_fup, 0x600004);
+    put_pip(s, false);
+    put_ip(s, ppt_tip, BASE);
+    put_ip(s, ppt_fup, 0x600000);
+    put_ip(s, ppt_tip_pgd, 0);
+    put_mode(s, ptem_64bit);
+    put_ip(s, ppt_tip_pge, 0x600000);
+    put_cyc(s, 50);
+    put_tnt(s, "TTTTTTTTTTNN");
+    put_psb(s, 0x600008, 21000);
+    put_tnt(s, "T");
+    put_ip(s, ppt_tip_pgd, 0);
+    put_psb(s, 0, 22000);
+    put_mode(s, ptem_64bit);
+    put_ip(s, ppt_tip_pge, BASE);
+    put_tnt(s, "TN");
+}
+
+/* A guest runs, and a mode is lost, while the place is not known. */
+static void trace_lost_guest(struct script *s)
+{
+    put_tnt(s, "T");
+    put_ip(s, ppt_tip_pgd, 0);
+    put_tsc(s, 20000);
+    put_mode(s, ptem_32bit);
+    put_ip(s, ppt_tip_pge, BASE);
+    put_tnt(s, "N");
+    put_ip(s, ppt_tip, BASE);
+    put_psb(s, BASE, 21000);
+    put_ip(s, ppt_fup, BASE);
+    put_ip(s, ppt_tip, 0x600000);
+    put_tnt(s, "T");
+    put_ip(s, ppt_fup, 0x600004);
+    put_pip(s, true);
+    put_ip(s, ppt_tip, BASE);
+    put_tnt(s, "TT");
+    put_pip(s, false);
+    put_ip(s, ppt_tip, BASE);
+    put_tnt(s, "T");
+    put_psb(s, BASE, 22000);
+    put_ip(s, ppt_fup, BASE);
+    put_ip(s, ppt_tip, 0x600000);
+    put_pip(s, true);
+    put_ip(s, ppt_tip, BASE);
+    put_psb(s, BASE, 23000);
+    put_plain(s, ppt_ovf);
+    put_ip(s, ppt_fup, BASE);
+    put_tnt(s, "T");
+}
+
+/* Calls into code that is missing and returns to it. */
+static void trace_returns(struct script *s)
+{
+    put_tnt(s, "T");
+    put_ip(s, ppt_tip, OTHER);
+    put_tnt(s, "T");
+    put_psb(s, OTHER, 20040);
+    put_ip(s, ppt_tip, BASE + 0xb);
+    put_tnt(s, "T");
+    put_tsc(s, 20060);
+    put_ip(s, ppt_tip, OTHER + 4);
+    put_tnt(s, "TT");
+    put_ip(s, ppt_tip, BASE + 0xb);
+    put_tnt(s, "T");
+    put_ip(s, ppt_tip, BASE + 5);
+    put_ip(s, ppt_tip, OTHER + 0x1000);
+    put_tsc(s, 30500);
+    put_ip(s, ppt_tip, BASE + 5);
+    put_ip(s, ppt_tip, OTHER + 0x1000);
+    put_tnt(s, "TN");
+}
+
+/* In the kernel it may be asked at each branch whose code runs. */
+static void trace_kernel(struct script *s)
+{
+    const uint64_t kernel = 0xffffffff81000000;
+    put_tnt(s, "TN");
+    put_ip(s, ppt_fup, BASE + 1);
+    put_ip(s, ppt_tip, kernel);
+    for (unsigned i = 1; i < 10; i++) {
+        put_tnt(s, "TTTTT");
+        put_tsc(s, 10000 + i * 30);
+        put_tnt(s, "TTTN");
+        put_cyc(s, 10);
+        put_tnt(s, "TTTTTTTTTNTTTTTTTTN");
+        put_psb(s, i % 4 ? kernel : 0x600000, 10010 + i * 30);
+        put_ip(s, ppt_fup, kernel + 1);
+        put_ip(s, ppt_tip, i % 3 ? kernel : BASE);
+    }
+}
+
+/* Cut where tracing is off, and at the end. */
+static void trace_cut(struct script *s)
+{
+    put_tnt(s, "TN");
+    put_ip(s, ppt_fup, BASE + 1);
+    put_ip(s, ppt_tip_pgd, 0);
+    put_tnt(s, "T");
+    put_ip(s, ppt_tip, BASE);
+    put_mtc(s, 3);
+    put_psb(s, BASE, 20000);
+    put_tnt(s, "TN");
+    put_ip(s, ppt_tip_pgd, BASE);
+    put_ip(s, ppt_tip, BASE);
+    put_psb(s, 0, 20500);
+    put_mode(s, ptem_64bit);
+    put_ip(s, ppt_tip_pge, BASE);
+    put_tnt(s, "TN");
+    put(s, (struct pt_packet){.type = ppt_pad});
+    s->trace[script_size(s) - 1] = 0x6d; /* a TIP packet, of which nothing follows */
+}
+
 /* nop; jne +1; nop; jne -6; nop */
 #define LOOP                                                                                                 \
     {                                                                                                        \
@@ -188,7 +320,7 @@ static void trace_damage(struct script *s)
         0xe8, 6, 0, 0, 0, 0xff, 0xd0, 0x75, 0xfe, 0x90, 0x90, 0xc3                                           \
     }
 /* ptwrite rax; jmp *rax; syscall; iretq; int3 */
-#define OTHER                                                                                                \
+#define SOME                                                                                                 \
     {                                                                                                        \
         0xf3, 0x48, 0x0f, 0xae, 0xe0, 0x75, 0x02, 0xff, 0xe0, 0x0f, 0x05, 0x48, 0xcf, 0xcc                   \
     }
@@ -215,11 +347,25 @@ static const struct seed seeds[] = {
     {"events", {0, 0, 8, 0}, LOOP, trace_events},
     {"losses", {0, 8 | 16, 8, 100}, LOOP, trace_losses},
     {"tsx", {128, 1, 8, 0}, LOOP, trace_tsx},
-    {"other", {0, 0, 8, 0}, OTHER, trace_other},
+    {"other", {0, 0, 8, 0}, SOME, trace_other},
+    {"lost", {0, 0, 8, 0}, CALLS, trace_lost},
+    {"lost-loop", {16 | 32 | 3, 0, 8, 0}, LOOP, trace_lost},
+    {"lost-hole", {0, HOLE, 8, 0}, CALLS, trace_lost},
+    {"lost-hole-loop", {0, HOLE, 8, 0}, LOOP, trace_lost},
+    {"lost-nowhere", {0, UNKNOWN, 8, 0}, CALLS, trace_lost},
+    {"returns", {0, LATER, 8, 0}, CALLS, trace_returns},
+    {"returns-hole", {0, LATER | HOLE, 8, 0}, CALLS, trace_returns},
+    {"returns-nowhere", {0, LATER | UNKNOWN, 8, 0}, CALLS, trace_returns},
+    {"kernel", {0, 0, 8, 0}, LOOP, trace_kernel},
+    {"kernel-unknown", {0, UNKNOWN, 8, 0}, LOOP, trace_kernel},
+    {"kernel-unknown-times", {16 | 32 | 3, UNKNOWN, 8, 0}, LOOP, trace_kernel},
+    {"cut", {0, 0, 8, 0}, LOOP, trace_cut},
+    {"lost-guest", {0, 0, 8, 0}, GUEST, trace_lost_guest},
+    {"cut-unknown", {0, UNKNOWN | HOLE, 8, 0}, LOOP, trace_cut},
     {"newer", {0, 0, 8, 0}, NEWER, trace_newer},
     {"guest", {0, 0, 8, 0}, GUEST, trace_guest},
-    {"event-trace", {0, 32, 8, 0}, LOOP, trace_event_trace},
-    {"no-tnt", {0, 64, 8, 128}, CALLS, trace_calls},
+    {"event-trace", {0, 0, EVENT_TRACE | 8, 0}, LOOP, trace_event_trace},
+    {"no-tnt", {0, 0, NO_TNT | 8, 128}, CALLS, trace_calls},
     {"newer32", {64, 0, 8, 0}, NEWER, trace_newer},
 };
 

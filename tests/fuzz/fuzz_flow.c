@@ -12,10 +12,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum {
     HEADER = 4,
     BASE = 0x401000,
+    OTHER = 0x500000, /* where code appears, and is replaced, while the trace goes on */
 };
+
+static const uint64_t KERNEL = 0xffffffff81000000; /* where the same code is */
+
+/* Bits of the second byte of an input that say what is missing of its code. */
+enum {
+    HOLE = 32,    /* the middle third is mapped nowhere, and the image ends before its mapping does */
+    LATER = 64,   /* the same code is at OTHER, and from a time on other code */
+    UNKNOWN = 128 /* whose code runs is not known at times */
+};
+
+/* Bits of the third byte; below them stands the size of the code, by 4 bytes. */
+enum { CODE_SIZE = 63, EVENT_TRACE = 64, NO_TNT = 128 };
 
 struct check {
     const struct dec_space *space;
+
+    bool unknown;
 
     uint64_t time, last_to;
 
@@ -69,6 +84,8 @@ static int where(void *ctx, uint32_t ring, uint64_t time, struct dec_where *wher
     const struct check *c = ctx;
     *where = (struct dec_where){
         .pid = 1, .tid = (int32_t)(time % 3), .cpu = 0, .space = c->space, .until = time + 50 + ring};
+    if (c->unknown && time / 64 % 4 == 1)
+        where->space = NULL;
     return 0;
 }
 
@@ -83,8 +100,8 @@ static void configure(struct dec_flow_options *options, const uint8_t *head)
     config->bits = head[0] & 64 ? 32 : 64;
     config->family = head[0] & 128 ? 6 : 0;
     config->model = head[1] & 1 ? 0x3d : 0x5e;
-    config->event_trace = head[1] & 32;
-    config->no_tnt = head[1] & 64;
+    config->event_trace = head[2] & EVENT_TRACE;
+    config->no_tnt = head[2] & NO_TNT;
     options->snapshot = head[1] & 2;
     options->overwritten = head[1] & 4;
 }
@@ -100,19 +117,26 @@ static int keep(void *ctx, const struct dec_stream_info *info, const struct dec_
     return 0;
 }
 
+/* Which walk did it differs. */
+static void forget_slow(struct dec_flow_counts *counts)
+{
+    counts->slow = 0;
+    memset(counts->slow_by, 0, sizeof(counts->slow_by));
+}
+
 /* All that a stack is told happened, at those places, and only direct jumps are missing. (Times and counts
  * are compared by the unit tests: here batches end elsewhere.) */
 static void compare_terse(struct dec_flow_options options, const struct dec_piece *pieces, size_t npieces,
                           const struct dec_flow_counts *counts, const struct check *all)
 {
-    struct check terse = {.space = all->space};
+    struct check terse = {.space = all->space, .unknown = all->unknown};
     struct dec_flow_counts again = {0};
     size_t at = 0;
     options.terse = true;
     options.emit = keep;
     options.emit_ctx = &terse;
     require(dec_flow_run(&options, pieces, npieces, &again, NULL) == 0);
-    again.slow = 0;
+    forget_slow(&again);
     require(memcmp(&again, counts, sizeof(again)) == 0);
     for (size_t i = 0; i < all->events.n; i++) {
         const struct dec_event *e = &all->events.at[i], *t = &terse.events.at[at];
@@ -131,7 +155,7 @@ static void compare(struct dec_flow_options options, const struct dec_piece *pie
                     const struct dec_flow_counts *counts)
 {
     const struct check *by_fast = options.emit_ctx;
-    struct check check = {.space = by_fast->space};
+    struct check check = {.space = by_fast->space, .unknown = by_fast->unknown};
     struct dec_flow_counts again = {0};
     options.reference = true;
     options.emit_ctx = &check;
@@ -147,21 +171,53 @@ static void compare(struct dec_flow_options options, const struct dec_piece *pie
     for (options.threads = 1; options.threads < 3; options.threads++) {
         memset(&again, 0, sizeof(again));
         require(dec_flow_run(&options, pieces, npieces, &again, NULL) == 0);
-        again.slow = 0;
+        forget_slow(&again);
         require(memcmp(&again, &untimed, sizeof(again)) == 0);
     }
 }
 
+static int map(struct dec_space *space, uint64_t time, uint64_t address, uint64_t n, uint64_t offset,
+               struct dec_image *image)
+{
+    return dec_space_map(space, time, address, n, offset, image, NULL);
+}
+
+/* Puts the code where the settings want it. False: no memory. */
+static bool lay_out(struct dec_images *images, struct dec_space *kernel, struct dec_space *space,
+                    uint8_t settings, uint8_t *code, size_t ncode)
+{
+    struct dec_image *image, *other;
+    uint64_t third = ncode / 3;
+    uint8_t *turned = malloc(ncode + 1);
+    for (size_t i = 0; i < ncode; i++)
+        turned[i] = code[ncode - 1 - i];
+    if (dec_images_add_bytes(images, "code", code, ncode, &image, NULL) ||
+        dec_images_add_bytes(images, "other", turned, ncode, &other, NULL))
+        return false;
+    if (settings & LATER &&
+        (map(space, 0, OTHER, ncode, 0, image) || map(space, 20050, OTHER, third, 0, other) ||
+         map(space, 30000, OTHER + 0x1000, ncode, 0, image)))
+        return false;
+    if (map(kernel, 0, KERNEL, ncode, 0, image))
+        return false;
+    if (settings & HOLE)
+        return map(space, 0, BASE, third, 0, image) == 0 &&
+               map(space, 0, BASE + 2 * third, ncode, 2 * third, image) == 0;
+    return map(space, 0, BASE, ncode, 0, image) == 0;
+}
+
 /* The rest of the input: code, then trace behind a PSB that starts at the code. */
-static void run(struct dec_images *images, struct check *check, const uint8_t *data, size_t size)
+static void run(struct dec_images *images, struct dec_space *kernel, struct check *check, const uint8_t *data,
+                size_t size)
 {
     static const uint8_t start[] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
                                     0x02, 0x82, 0x02, 0x82, 0x19, 0x10, 0x27, 0,    0,    0,    0,    0,
                                     0x99, 0x01, 0x7d, 0x00, 0x10, 0x40, 0x00, 0x00, 0x00, 0x02, 0x23};
     struct dec_flow_options options = {.where = where, .where_ctx = check, .emit = look, .emit_ctx = check};
     struct dec_flow_counts counts = {0};
-    struct dec_image *image;
-    size_t ncode = (size_t)data[2] * 4 < size - HEADER ? (size_t)data[2] * 4 : size - HEADER;
+    size_t ncode = (size_t)(data[2] & CODE_SIZE) * 4;
+    if (ncode > size - HEADER)
+        ncode = size - HEADER;
     size_t ntrace = size - HEADER - ncode;
     uint8_t *code = malloc(ncode + 1), *trace = malloc(ntrace + sizeof(start));
     configure(&options, data);
@@ -174,11 +230,11 @@ static void run(struct dec_images *images, struct check *check, const uint8_t *d
                                   .size = ntrace + sizeof(start) - cut,
                                   .offset = cut,
                                   .truncated = data[1] & 8}};
-    if (dec_images_add_bytes(images, "code", code, ncode, &image, NULL) == 0 &&
-        dec_space_map((struct dec_space *)(uintptr_t)check->space, 0, BASE, ncode, 0, image, NULL) == 0) {
+    check->unknown = data[1] & UNKNOWN;
+    if (lay_out(images, kernel, (struct dec_space *)(uintptr_t)check->space, data[1], code, ncode)) {
         size_t npieces = data[1] & 16 ? 2 : 1;
         require(dec_flow_run(&options, pieces, npieces, &counts, NULL) == 0);
-        counts.slow = 0; /* which walk did it differs */
+        forget_slow(&counts);
         compare(options, pieces, npieces, &counts);
         compare_terse(options, pieces, npieces, &counts, check);
     }
@@ -189,14 +245,15 @@ static void run(struct dec_images *images, struct check *check, const uint8_t *d
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct dec_images *images;
-    struct dec_space *space;
+    struct dec_space *kernel = NULL, *space = NULL;
     if (size < HEADER || dec_images_new(NULL, &images, NULL))
         return 0;
-    if (dec_space_new(NULL, &space, NULL) == 0) {
+    if (dec_space_new(NULL, &kernel, NULL) == 0 && dec_space_new(kernel, &space, NULL) == 0) {
         struct check check = {.space = space};
-        run(images, &check, data, size);
-        dec_space_free(space);
+        run(images, kernel, &check, data, size);
     }
+    dec_space_free(space);
+    dec_space_free(kernel);
     dec_images_free(images);
     return 0;
 }

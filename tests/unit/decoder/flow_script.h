@@ -300,6 +300,12 @@ static inline void script_compare_terse(const struct script_reference *all, cons
     assert_int_equal(at, n);
 }
 
+static inline void script_forget_slow(struct dec_flow_counts *counts)
+{
+    counts->slow = 0;
+    memset(counts->slow_by, 0, sizeof(counts->slow_by));
+}
+
 /* libipt's walk alone tells the same, and so do counts without events, by one thread and by several; what a
  * stack is told is the same but for what it does not need. */
 static inline void script_compare(struct script *s, const struct dec_piece *pieces, size_t n)
@@ -323,7 +329,7 @@ static inline void script_compare(struct script *s, const struct dec_piece *piec
     options.emit_ctx = &terse;
     assert_int_equal(dec_flow_run(&options, pieces, n, &counts, NULL), 0);
     assert_int_equal(counts.slow, s->slow);
-    counts.slow = 0;
+    script_forget_slow(&counts);
     assert_memory_equal(&counts, &s->counts, sizeof(counts));
     script_compare_terse(&r, terse.events.at, terse.events.n);
     st_vec_free(&terse.events);
@@ -333,13 +339,13 @@ static inline void script_compare(struct script *s, const struct dec_piece *piec
     options.emit = NULL;
     assert_int_equal(dec_flow_run(&options, pieces, n, &counts, NULL), 0);
     assert_int_equal(counts.slow, s->slow);
-    counts.slow = 0;
+    script_forget_slow(&counts);
     assert_memory_equal(&counts, &untimed, sizeof(counts));
     memset(&counts, 0, sizeof(counts));
     options.threads = 3;
     options.group = 1;
     assert_int_equal(dec_flow_run(&options, pieces, n, &counts, NULL), 0);
-    counts.slow = 0;
+    script_forget_slow(&counts);
     assert_memory_equal(&counts, &untimed, sizeof(counts));
     st_vec_free(&r.events);
 }
@@ -350,7 +356,7 @@ static inline int script_run_pieces(struct script *s, const struct dec_piece *pi
     script_clear(s);
     int rc = dec_flow_run(&options, pieces, n, &s->counts, NULL);
     s->slow = s->counts.slow;
-    s->counts.slow = 0;
+    script_forget_slow(&s->counts);
     if (rc == 0)
         script_compare(s, pieces, n);
     return rc;

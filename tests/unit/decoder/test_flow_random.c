@@ -1,5 +1,6 @@
 /* Random programs run by a small model of a CPU with Intel PT (SDM, chapter Intel Processor Trace): the flow
- * decoder must tell exactly what the model did, from its packets and its code alone. */
+ * decoder must tell exactly what the model did, from its packets and its code alone; and where a part of the
+ * code is missing, nothing that it did not do. */
 #include "flow_script.h"
 
 #include "decoder/event/event.h"
@@ -57,6 +58,8 @@ struct model {
     size_t nreturns;
 
     bool compress; /* returns */
+
+    bool loses; /* packets, now and then */
 
     enum timing timing;
 
@@ -202,7 +205,8 @@ static void off(struct model *m)
 static void interrupt(struct model *m)
 {
     uint64_t at = m->ip;
-    switch (next_random(m, 4)) {
+    unsigned what = next_random(m, 4);
+    switch (what == 2 && !m->loses ? 3 : what) {
     case 0:
         flush_bits(m);
         address(m, ppt_fup, at);
@@ -479,6 +483,49 @@ static void in_pieces(struct model *m)
     assert_int_equal(script_run_pieces(s, pieces, 8), 0);
 }
 
+/* The same trace, of whose code some is mapped nowhere or lies behind the end of its file. */
+static void make_holes(struct model *m, struct dec_image *image, size_t size)
+{
+    dec_space_free(m->s->space);
+    assert_int_equal(dec_space_new(NULL, &m->s->space, NULL), 0);
+    for (size_t at = 0, n; at < size; at += n) {
+        n = 1 + next_random(m, (uint32_t)size / 5);
+        if (n > size - at)
+            n = size - at;
+        unsigned hole = next_random(m, 6);
+        if (hole == 0)
+            continue;
+        assert_int_equal(dec_space_map(m->s->space, 0, BASE + at, n, hole == 1 ? size : at, image, NULL), 0);
+    }
+}
+
+static bool is_branch(const struct dec_event *e)
+{
+    return e->kind <= DEC_ASYNC;
+}
+
+/* Each branch that is told was one of the model's, in that order. */
+static void compare_parts(const struct model *m)
+{
+    size_t at = 0, found = 0;
+    for (size_t i = 0; i < m->s->events.n; i++) {
+        const struct dec_event *is = &m->s->events.at[i];
+        if (!is_branch(is))
+            continue;
+        for (; at < m->truths.n; at++) {
+            const struct dec_event *truth = &m->truths.at[at].event;
+            if (truth->kind == is->kind && truth->from == is->from && truth->to == is->to)
+                break;
+        }
+        if (at++ == m->truths.n)
+            fail_msg("seed state %u: event %zu: %d %llx %llx did not happen", m->seed, i, is->kind,
+                     (unsigned long long)is->from, (unsigned long long)is->to);
+        found++;
+    }
+    assert_true(m->s->counts.instructions < m->instructions || m->s->counts.errors == 0);
+    assert_true(found * 20 > m->truths.n || m->s->counts.errors);
+}
+
 static void one_program(uint32_t seed)
 {
     struct script s;
@@ -488,10 +535,12 @@ static void one_program(uint32_t seed)
     s.config.nom_freq = 20;
     m.compress = next_random(&m, 4) != 0;
     m.timing = (enum timing)next_random(&m, TIMINGS);
+    m.loses = next_random(&m, 2);
     m.full = 1 + next_random(&m, 6);
     m.now = 1000000;
     lay_out(&m);
-    script_code_at(&s, 0, BASE, code, assemble(&m, code), "program");
+    size_t size = assemble(&m, code);
+    struct dec_image *image = script_code_at(&s, 0, BASE, code, size, "program");
     m.ip = m.blocks[0].start;
     psb(&m, true);
     happened(&m, DEC_ENABLE, 0, 0, m.ip, m.timing == CYCLES);
@@ -506,6 +555,12 @@ static void one_program(uint32_t seed)
     compare(&m);
     in_pieces(&m);
     compare(&m);
+    make_holes(&m, image, size);
+    assert_int_equal(script_run(&s), 0);
+    compare_parts(&m);
+    assert_true(m.loses || s.slow == 0);
+    in_pieces(&m);
+    compare_parts(&m);
     st_vec_free(&m.truths);
     script_close(&s);
 }
