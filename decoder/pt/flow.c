@@ -26,6 +26,8 @@ static int walk_bytes(struct walk *w, struct fast *fast, const struct pt_run *ru
     pt_configure(&config, &w->options->config, run->bytes, run->size);
     w->bdm64 = config.errata.bdm64;
     w->bdm70 = config.errata.bdm70;
+    w->odd_overflows =
+        config.errata.skd007 || config.errata.skd010 || config.errata.apl11 || config.errata.apl12;
     w->query = pt_qry_alloc_decoder(&config);
     if (!w->query)
         return st_nomem(w->err, "libipt's decoder");

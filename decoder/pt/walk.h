@@ -61,6 +61,9 @@ struct walk {
 
     bool bdm64, bdm70; /* the CPU has that erratum */
 
+    bool odd_overflows; /* it has one of those that concern overflows (libipt's skd007, skd010, apl11, apl12)
+                         */
+
     uint64_t leave; /* where the last DEC_DISABLE would have gone on; 0: unknown */
 
     uint64_t returns[WALK_RETURNS]; /* ring */
@@ -187,6 +190,9 @@ struct walk_missing walk_missing_at(const struct dec_space *space, const struct 
 
 /* The bytes at ip are no instruction; `mapping` holds the run before them. */
 int walk_bad_code(struct walk *w);
+
+/* Packets were lost. */
+void walk_overflowed(struct walk *w);
 
 /* A return for which the trace has no address, and its call was not seen. */
 int walk_no_call(struct walk *w);

@@ -250,6 +250,50 @@ static void nobody_is_known_to_run(void **state)
     dec_space_free(kernel);
 }
 
+static void an_overflow_begins_anew(void **state)
+{
+    struct script *s = *state;
+    struct pt_packet cbr = {.type = ppt_cbr, .payload.cbr.ratio = 20};
+    lay_out(s);
+    put_psb(s, CODE, 500);
+    put_tnt(s, "TN");
+    put_plain(s, ppt_ovf);
+    put_tsc(s, 600);
+    put_ip(s, ppt_fup, 0x1006);
+    put_tnt(s, "TN");
+    put_ip(s, ppt_tip, NOWHERE);
+    put_tsc(s, 700);
+    put_plain(s, ppt_ovf);
+    put(s, cbr);
+    put_tsc(s, 800);
+    put_ip(s, ppt_fup, CODE);
+    put_tnt(s, "N");
+    put_ip(s, ppt_tip, NOWHERE);
+    put_plain(s, ppt_ovf);
+    put_psb_off(s, 900);
+    put_plain(s, ppt_ovf);
+    put_mode(s, ptem_64bit);
+    put_ip(s, ppt_tip_pge, CODE);
+    put_tnt(s, "T");
+    expect(s, "on 0 1000\n"
+              "jcc 1000 1000\n"
+              "jcc 1000 1002 not\n"
+              "gap 1\n"
+              "on 0 1006\n"
+              "jcc 1006 1000\n"
+              "jcc 1000 1002 not\n"
+              "jmp 1002 9000 ind\n"
+              "gap 1\n"
+              "on 0 1000\n"
+              "jcc 1000 1002 not\n"
+              "jmp 1002 9000 ind\n"
+              "gap 1\n"
+              "on 0 1000\n"
+              "jcc 1000 1000\n");
+    assert_int_equal(s->counts.overflows, 4);
+    assert_int_equal(s->counts.errors, 0);
+}
+
 /* The ring was overwritten while tracing was off: what is behind is of another time. */
 static void a_branch_while_tracing_is_off_is_a_cut(void **state)
 {
@@ -329,6 +373,7 @@ int main(void)
         SCRIPT_TEST(returns_to_missing_code_behind_a_psb),
         SCRIPT_TEST(code_ends_before_a_branch),
         SCRIPT_TEST(nobody_is_known_to_run),
+        SCRIPT_TEST(an_overflow_begins_anew),
         SCRIPT_TEST(a_branch_while_tracing_is_off_is_a_cut),
         SCRIPT_TEST(a_trace_may_end_within_any_packet),
     };
