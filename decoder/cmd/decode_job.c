@@ -177,7 +177,10 @@ static int decode_rings(void *ctx, dec_emit_fn *to, void *to_ctx, struct st_erro
     if (rc)
         return rc;
     if (!j->reader) {
-        rc = dec_raw_run(&j->options->raw, through, turns, &j->raw, err);
+        struct dec_raw raw = j->options->raw;
+
+        raw.terse = j->terse;
+        rc = dec_raw_run(&raw, through, turns, &j->raw, err);
         j->counts = j->raw.counts;
     }
     for (size_t i = 0; j->reader && j->sb->has_pt && i < j->sb->rings.n && !rc; i++)
