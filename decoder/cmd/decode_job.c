@@ -156,7 +156,7 @@ static int decode_ring(struct job *j, size_t index, dec_emit_fn *to, void *ctx, 
                                        .forget_ctx = j->reader,
                                        .where = dec_sideband_where,
                                        .where_ctx = j->sb,
-                                       .terse = j->terse && ring->cpu >= 0,
+                                       .terse = j->terse,
                                        .emit = to,
                                        .emit_ctx = ctx};
 
@@ -177,7 +177,10 @@ static int decode_rings(void *ctx, dec_emit_fn *to, void *to_ctx, struct st_erro
     if (rc)
         return rc;
     if (!j->reader) {
-        rc = dec_raw_run(&j->options->raw, through, turns, &j->raw, err);
+        struct dec_raw raw = j->options->raw;
+
+        raw.terse = j->terse;
+        rc = dec_raw_run(&raw, through, turns, &j->raw, err);
         j->counts = j->raw.counts;
     }
     for (size_t i = 0; j->reader && j->sb->has_pt && i < j->sb->rings.n && !rc; i++)
@@ -186,12 +189,13 @@ static int decode_rings(void *ctx, dec_emit_fn *to, void *to_ctx, struct st_erro
     return rc;
 }
 
-/* The stacks of a thread's own ring take the time of every event. */
-static bool of_thread(void *ctx, const struct dec_stream_info *info)
+/* Of functions that were inlined every branch tells. */
+static bool is_whole(void *ctx, const struct dec_stream_info *info)
 {
     const struct job *j = ctx;
 
-    return j->inlines || j->sb->rings.at[info->ring].cpu < 0;
+    (void)info;
+    return j->inlines != NULL;
 }
 
 /* Into the model, which makes calls of what was decoded while more is. */
@@ -199,7 +203,7 @@ static int decode_into(struct job *j, struct dec_model *model, struct st_error *
 {
     struct dec_relay_options relay = {.produce = decode_rings,
                                       .produce_ctx = j,
-                                      .whole = of_thread,
+                                      .whole = is_whole,
                                       .whole_ctx = j,
                                       .consume = dec_model_emit,
                                       .consume_ctx = model};

@@ -1,12 +1,11 @@
 /* `decode --dump packets`. */
 #include "decoder/cmd/dump.h"
 
-#include "decoder/pt/errata.h"
+#include "decoder/pt/config.h"
 #include "decoder/pt/pieces.h"
 
 #include <intel-pt.h>
 #include <inttypes.h>
-#include <string.h>
 
 static const char *name_of(enum pt_packet_type type)
 {
@@ -147,12 +146,7 @@ static int put_run(FILE *out, const struct dec_pt_config *config, const struct p
                    struct st_error *err)
 {
     struct pt_config pt;
-    pt_config_init(&pt);
-    pt.begin = (uint8_t *)(uintptr_t)run->bytes; /* only read */
-    pt.end = pt.begin + run->size;
-    if (config->family)
-        pt.cpu = (struct pt_cpu){pcv_intel, config->family, config->model, config->stepping};
-    pt_errata_of(config, &pt.errata);
+    pt_configure(&pt, config, run->bytes, run->size);
     struct pt_packet_decoder *decoder = pt_pkt_alloc_decoder(&pt);
     if (!decoder)
         return st_nomem(err, "libipt's packet decoder");

@@ -308,6 +308,7 @@ static int run_trace(const struct dec_raw *raw, size_t i, dec_emit_fn *emit, voi
                                        .reference = raw->reference,
                                        .where = where,
                                        .where_ctx = &ctx,
+                                       .terse = raw->terse,
                                        .emit = emit,
                                        .emit_ctx = emit_ctx};
     options.config.has_time = true;

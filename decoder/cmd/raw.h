@@ -35,6 +35,8 @@ struct dec_raw {
     long threads; /* how many; 0: as there are CPUs. Of every kind of input */
 
     bool reference; /* as in struct dec_flow_options; of every kind of input */
+
+    bool terse; /* likewise, of raw input; no option */
 };
 
 int dec_raw_trace(void *to, const char *text, struct st_error *err);

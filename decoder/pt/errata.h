@@ -15,7 +15,8 @@
  * leaves it); SKD010, an OVF without its FUP (libipt); SKD022, a FUP of a VM entry that ends tracing
  * (walk_events.c); SKL014, no address where a direct branch left the filter (walk.c); APL11 and APL12, a
  * TIP.PGD or FUP too many behind an OVF (libipt); SKL168, a CYC lost before a PSB (its TSC bounds what that
- * makes); SKZ84, a damaged TMA (libipt, times.c). */
+ * makes); SKZ84, a damaged TMA (libipt, times.c). The fast walk leaves overflows to libipt on CPUs with
+ * SKD007, SKD010, APL11 or APL12. */
 void pt_errata_of(const struct dec_pt_config *config, struct pt_errata *errata);
 
 #endif

@@ -121,6 +121,15 @@ struct fast_last {
     bool untold; /* as of struct fast, before it */
 };
 
+/* The last branch that is not told, since the last entry of the trail. */
+struct fast_quiet {
+    uint32_t branch; /* node << 1 | side; 0: none */
+
+    bool untold; /* as of struct fast, before it */
+
+    uint64_t pending; /* likewise, behind it */
+};
+
 /* A walk over stretches. */
 struct fast {
     struct walk *w;
@@ -165,6 +174,8 @@ struct fast {
 
     struct fast_last last; /* branch that a bit of trace decided */
 
+    struct fast_quiet quiet;
+
     uint32_t begun; /* a node of which the instructions before its branch are pending already; 0: none */
 
     bool begun_point; /* and a point stands behind those */
@@ -206,6 +217,9 @@ bool fast_ask_last(struct fast *f);
 
 /* The time of what comes now is that of the last of those bits: its branch is behind it in the trail. */
 bool fast_point_last(struct fast *f);
+
+/* Nothing may follow: the last branch is told, so that it is known until when there was one. */
+bool fast_tell_quiet(struct fast *f);
 
 /* Leaves a node by a side, and stands there. */
 bool fast_leave(struct fast *f, uint32_t node, unsigned side);
@@ -380,6 +394,9 @@ bool fast_take_lost(struct fast *f, const uint8_t *p, size_t size, const uint8_t
 /* The trace ends within the packet at p. */
 bool fast_end(struct fast *f, const uint8_t *p);
 
+/* An OVF packet in front of f->p, with the FUP behind it that says where tracing goes on, if it does. */
+bool fast_overflow(struct fast *f);
+
 /* A packet while the place is lost. */
 bool fast_search(struct fast *f, const uint8_t *p, size_t size);
 
@@ -429,7 +446,8 @@ enum trail_tag {
     TRAIL_LOST,  /* node << 1 | whether it is a return without its call: the place is lost behind the node */
     TRAIL_FOUND, /* 0; address: the place is known again */
     TRAIL_OFF,   /* 0; offset of a packet that there cannot be while tracing is off */
-    TRAIL_SYNC   /* whether tracing is on; address: begins anew at a PSB+ */
+    TRAIL_SYNC,  /* whether tracing is on; address: begins anew at a PSB+ */
+    TRAIL_OVERFLOW /* likewise, behind packets that were lost */
 };
 
 enum { TRAIL_BITS = 4 };

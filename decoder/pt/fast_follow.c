@@ -124,6 +124,32 @@ void fast_run_over(struct fast *f, uint32_t node)
     f->begun_point = false;
 }
 
+/* The branch of the node, which was left last, is not told. */
+static void keep_quiet(struct fast *f, uint32_t node, unsigned side)
+{
+    f->quiet =
+        (struct fast_quiet){.branch = node << 1 | side, .untold = f->last.untold, .pending = f->pending};
+}
+
+bool fast_tell_quiet(struct fast *f)
+{
+    struct fast_quiet quiet = f->quiet;
+    const struct fast_node_info *info = &f->graph->info[quiet.branch >> 1];
+    uint64_t behind = f->pending - quiet.pending;
+    if (!quiet.branch)
+        return true;
+    /* Telling it counts it. */
+    f->idle.cond_jump -= info->run.end == CODE_COND_JUMP;
+    f->idle.jump -= info->run.end == CODE_JUMP;
+    f->idle.taken -=
+        (quiet.branch & 1) == FAST_TAKEN && fast_target(f->graph, info) != fast_next(f->graph, info);
+    f->pending = quiet.pending;
+    f->untold = quiet.untold;
+    bool told = fast_entry(f, TRAIL_BRANCH, quiet.branch);
+    f->pending = behind;
+    return told;
+}
+
 bool fast_leave(struct fast *f, uint32_t node, unsigned side)
 {
     uint64_t weight = weigh(f, node, side);
@@ -131,8 +157,11 @@ bool fast_leave(struct fast *f, uint32_t node, unsigned side)
     f->last = (struct fast_last){.node = node, .untold = f->untold, .branch = weight & ~WEIGHT_RAN};
     f->s.at = fast_edge_of(f, node, side);
     settle(f, weight & ~WEIGHT_RAN);
-    if (!(weight & WEIGHT_TOLD))
+    if (!(weight & WEIGHT_TOLD)) {
+        if (f->last.branch)
+            keep_quiet(f, node, side);
         return true;
+    }
     f->last.words = 2;
     return fast_entry(f, TRAIL_BRANCH, node << 1 | side);
 }
@@ -280,6 +309,7 @@ static bool take_last(struct fast *f, bool bit)
     f->idle.taken +=
         bit && (info->run.displacement & 0xffff || fast_target(f->graph, info) != fast_next(f->graph, info));
     f->untold = true;
+    keep_quiet(f, node, side);
     return true;
 }
 
@@ -311,9 +341,12 @@ bool fast_point_last(struct fast *f)
 {
     if (f->last.words)
         return point_told(f);
+    struct fast_quiet quiet = f->quiet;
     f->untold = f->last.untold;
     if (!fast_point(f))
         return false;
+    if (!f->quiet.branch)
+        f->quiet = (struct fast_quiet){.branch = quiet.branch};
     f->untold = true;
     return fast_ask_last(f);
 }

@@ -105,6 +105,74 @@ static bool search_interrupt(struct fast *f, const uint8_t *p)
     return done;
 }
 
+static bool is_branch(const uint8_t *p)
+{
+    return (*p & 0x1f) == PACKET_TIP || (!(*p & 1) && (*p != PACKET_EXTENDED || p[1] == EXTENDED_TNT));
+}
+
+/* Whether libipt takes a packet for damage behind an OVF packet. */
+static bool is_no_resume(const uint8_t *p)
+{
+    return is_branch(p) || (*p & 0x1f) == PACKET_PGD || (*p == PACKET_EXTENDED && p[1] == EXTENDED_PSBEND);
+}
+
+static bool tell_overflow(struct fast *f, bool on)
+{
+    struct fast_state *s = &f->s;
+    s->did |= s->begin;
+    bool told =
+        f->counting ? add_gap(f, DEC_GAP_OVERFLOW, NULL) : fast_entry_ip(f, TRAIL_OVERFLOW, on, s->last_ip);
+    s->depth = 0;
+    s->leave = 0;
+    s->missing.lasts = false;
+    s->on = s->begin = on;
+    s->lost &= !on;
+    if (on) {
+        told &= fast_ask(f);
+        fast_stand(f, s->last_ip);
+    }
+    fast_limit(f);
+    return told;
+}
+
+/* Whether the packets that were lost may have told of a guest, or of another mode, so that none is known
+ * where tracing goes on (as on_overflow() of the walk by libipt). In Linux code above 4 GiB is of 64 bits. */
+static bool hides_state(const struct fast *f)
+{
+    const struct fast_state *s = &f->s;
+    bool modes = s->modes & (s->modes - 1);
+    return f->w->had_guest || (modes && (!(s->last_ip >> 32) || s->mode != CODE_64));
+}
+
+/* The time is that of the OVF packet, unless a CBR packet, an event, comes before the FUP. */
+bool fast_overflow(struct fast *f)
+{
+    const uint8_t *fup = f->p;
+    bool later = false;
+    size_t size;
+    for (; (size = packet_size(fup, f->end)) && packet_is_time(fup); fup += size)
+        later |= *fup == PACKET_EXTENDED && fup[1] == EXTENDED_CBR;
+    bool on = size && (*fup & 0x1f) == PACKET_FUP;
+    if (f->w->odd_overflows || f->far_waits || (size ? is_no_resume(fup) : fup != f->end))
+        return false;
+    later &= on;
+    if (!later && !fast_point(f))
+        return false;
+    f->s.times.fresh = false;
+    f->s.last_ip = 0;
+    while (on && f->p < fup) {
+        const uint8_t *p = f->p;
+        f->p += packet_size(p, f->end);
+        if (!fast_time(f, p, (size_t)(f->p - p)))
+            return false;
+    }
+    if ((later && !fast_point(f)) || (on && (!packet_ip(fup, &f->s.last_ip) || hides_state(f))))
+        return false;
+    f->p += on ? size : 0;
+    f->s.times.fresh &= !on;
+    return tell_overflow(f, on);
+}
+
 static bool search_extended(struct fast *f, const uint8_t *p, size_t size)
 {
     switch (p[1]) {
@@ -119,6 +187,8 @@ static bool search_extended(struct fast *f, const uint8_t *p, size_t size)
     case EXTENDED_VMCS:
         f->s.times.fresh = false;
         return true;
+    case EXTENDED_OVF:
+        return fast_overflow(f);
     default:
         return fast_time(f, p, size);
     }
@@ -147,11 +217,6 @@ bool fast_search(struct fast *f, const uint8_t *p, size_t size)
     default:
         return *p == PACKET_MODE && fast_mode(f, p);
     }
-}
-
-static bool is_branch(const uint8_t *p)
-{
-    return (*p & 0x1f) == PACKET_TIP || (!(*p & 1) && (*p != PACKET_EXTENDED || p[1] == EXTENDED_TNT));
 }
 
 /* There is a branch at p, while tracing is off. */
@@ -197,7 +262,7 @@ bool fast_end(struct fast *f, const uint8_t *p)
     bool branch = (*p != PACKET_EXTENDED || p + 1 < f->end) && is_branch(p);
     f->p = f->end;
     if (!branch)
-        return true;
+        return !f->w->bdm64; /* that looks at the packet behind each branch before it tells it */
     if (!f->s.on)
         return tell_off(f, p);
     if (f->s.lost)
@@ -219,7 +284,9 @@ void fast_count_gaps(const struct fast *f, size_t first, size_t end)
     for (size_t i = first; i < end; i++) {
         const struct fast_gap *gap = &f->gaps.at[i];
         out->idle &= !gap->did;
-        if (out_gap(out, gap->reason, gap->image, ""))
+        bool lost = gap->reason == DEC_GAP_OVERFLOW;
+        f->w->counts->overflows += lost;
+        if (out_gap(out, gap->reason, gap->image, "") && !lost)
             f->w->counts->errors++;
     }
 }

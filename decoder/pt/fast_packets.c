@@ -281,6 +281,8 @@ static bool on_extended(struct fast *f, const uint8_t *p, size_t size)
         return on_tnt(f, p);
     case EXTENDED_PIP:
         return fast_is_host(f, p) && fast_flush(f) && fast_paging(f);
+    case EXTENDED_OVF:
+        return fast_flush(f) && fast_overflow(f);
     case EXTENDED_VMCS: /* tells nothing of the flow */
         f->s.times.fresh = false;
         return true;
@@ -557,5 +559,7 @@ bool fast_stretch(struct fast *f, const uint8_t *to)
     if ((!fast_flush(f) && !fast_lose(f)) || f->p != to || f->far_waits)
         return false;
     f->why = DEC_SLOW_STATE;
+    if (!f->counting && !fast_tell_quiet(f))
+        return false;
     return (to == f->end || fast_cross(f, to)) && fast_rest(f);
 }

@@ -46,6 +46,8 @@ struct fast_pool {
 
     size_t ngroups;
 
+    uint8_t modes; /* that packets told of before the groups, as walk.modes */
+
     atomic_size_t next;
 
     atomic_bool stop;
@@ -101,6 +103,7 @@ static void walk_group(struct fast_pool *pool, struct fast *f, struct group *g)
         atomic_store(&pool->stop, true);
         return;
     }
+    f->s.modes |= pool->modes;
     g->from = f->s;
     g->from_p = f->p;
     g->begun = true;
@@ -153,13 +156,22 @@ static bool same_base(const struct time_base *a, const struct time_base *b)
                            a->mtc_known_mask == b->mtc_known_mask));
 }
 
-/* Whether a group began as the one before it ended. */
-static bool joins(const struct group *before, const struct group *g)
+/* Whether a group knew of the modes told before it, where there was more than one in all: it may have met an
+ * overflow. */
+static bool knew_modes(const struct group *g, uint8_t before)
+{
+    unsigned all = before | g->to.modes;
+    return !(all & (all - 1)) || !(before & ~g->from.modes);
+}
+
+/* Whether a group began as the one before it ended; `modes`: that were told up to there. */
+static bool joins(const struct group *before, uint8_t modes, const struct group *g)
 {
     const struct fast_state *end = &before->to, *begin = &g->from;
     return g->begun && before->done == before->end && end->where.space == begin->where.space &&
            end->mode == begin->mode && !end->begin && !end->lost &&
-           same_base(&end->times.base, &begin->times.base) && end->times.ratio == begin->times.ratio;
+           same_base(&end->times.base, &begin->times.base) && end->times.ratio == begin->times.ratio &&
+           knew_modes(g, modes);
 }
 
 /* Walks a group once more, to take it back. */
@@ -203,20 +215,20 @@ void fast_pool_walk(struct fast_pool *pool, const psb_list *psbs, size_t *at, si
     if (end <= *at + 1 || psbs->at[end - 1] - psbs->at[*at] < group_size(pool) || make_groups(pool, *at, end))
         return;
     struct group *groups = pool->groups;
+    pool->modes = pool->owner->s.modes;
     groups[0].from = pool->owner->s;
     groups[0].from_p = pool->owner->p;
     run_all(pool);
     size_t good = 1;
-    uint8_t modes = 0;
-    while (good < pool->ngroups && joins(&groups[good - 1], &groups[good]))
-        good++;
+    uint8_t modes = groups[0].to.modes;
+    while (good < pool->ngroups && joins(&groups[good - 1], modes, &groups[good]))
+        modes |= groups[good++].to.modes;
     for (size_t i = good; i < pool->ngroups; i++)
         undo(pool, &groups[i]);
     for (size_t i = 0; i < good; i++) {
         const struct group *g = &groups[i];
         fast_count_gaps(g->by, g->gaps, g->gaps_end);
         pool->owner->w->out->idle &= !g->to.did;
-        modes |= g->to.modes;
     }
     pool->owner->gaps.n = 0;
     pool->owner->s = groups[good - 1].to;

@@ -162,7 +162,7 @@ static int looks_ahead(const uint8_t *p, size_t size, bool *header, bool *tsc)
     *tsc |= *p == PACKET_TSC;
     if (packet_is_time(p) || (*p & 0x1f) == PACKET_FUP || *p == PACKET_MODE)
         return -1;
-    if (*p != PACKET_EXTENDED || p[1] == EXTENDED_TNT)
+    if (*p != PACKET_EXTENDED || p[1] == EXTENDED_TNT || p[1] == EXTENDED_OVF)
         return !*header;
     if (p[1] == EXTENDED_PIP || p[1] == EXTENDED_VMCS)
         return -1;

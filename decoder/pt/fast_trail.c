@@ -12,6 +12,7 @@ static void put_pending(struct fast *f, enum trail_tag tag, uint32_t of)
     f->trail.at[f->trail.n++] = (uint32_t)n | (f->untold ? TRAIL_UNTOLD : 0);
     f->pending -= n;
     f->untold = false;
+    f->quiet.branch = 0;
 }
 
 bool fast_entry(struct fast *f, enum trail_tag tag, uint32_t of)
@@ -46,6 +47,7 @@ void fast_forget(struct fast *f)
     f->trail.n = 0;
     f->pending = 0;
     f->untold = false;
+    f->quiet.branch = 0;
     memset(&f->idle, 0, sizeof(f->idle));
 }
 
@@ -201,6 +203,9 @@ static int tell(struct teller *t, size_t *size)
     case TRAIL_OFF:
         walk_refused_at(t->w, -pte_no_enable, address(t->word));
         return 0;
+    case TRAIL_OVERFLOW:
+        walk_overflowed(t->w);
+        return of ? on_sync(t, of) : 0;
     case TRAIL_SYNC:
         return on_sync(t, of);
     default:

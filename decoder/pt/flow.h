@@ -102,7 +102,8 @@ typedef int dec_where_fn(void *ctx, uint32_t ring, uint64_t time, struct dec_whe
 enum dec_slow {
     DEC_SLOW_BEGIN,       /* what the first PSB behind a loss says cannot be taken over */
     DEC_SLOW_STILL,       /* libipt's walk was at work, and its state at the PSB cannot be taken over */
-    DEC_SLOW_OVERFLOW,    /* an OVF packet */
+    DEC_SLOW_OVERFLOW,    /* an OVF packet, of a CPU with errata about it, among damage, or where it
+                             may have hidden a guest or another mode */
     DEC_SLOW_TRANSACTION, /* a MODE.TSX packet outside of a PSB+ */
     DEC_SLOW_MODE,        /* a MODE.Exec packet that changes the mode */
     DEC_SLOW_PACKET,      /* a packet that the fast walk does not know, or damage */
@@ -172,8 +173,8 @@ struct dec_flow_options {
     dec_emit_fn *emit; /* may be NULL: only counts are wanted */
 
     bool terse; /* leaves out what is nothing to a stack: jumps that are not taken, and direct ones within a
-                   function. Their counts go to the event behind them. Where libipt's walk is at work it tells
-                   all */
+                   function. Their counts go to the event behind them. The last branch in front of a PSB or
+                   the end is told. Where libipt's walk is at work it tells all */
 
     void *emit_ctx;
 };

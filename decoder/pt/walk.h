@@ -61,6 +61,8 @@ struct walk {
 
     bool bdm64, bdm70, skd007, skd022, skl014; /* the CPU has that erratum, and it can matter (errata.h) */
 
+    bool odd_overflows; /* or one about overflows: SKD007, SKD010, APL11, APL12 */
+
     bool event_trace; /* packets of Event Trace were taken out of the run */
 
     bool guests, guest, had_guest; /* PIP packets with NR=1 tell of guests; one runs, or may; one ran */
@@ -198,6 +200,9 @@ struct walk_missing walk_missing_at(const struct dec_space *space, const struct 
 
 /* The bytes at ip are no instruction; `mapping` holds the run before them. */
 int walk_bad_code(struct walk *w);
+
+/* Packets were lost. */
+void walk_overflowed(struct walk *w);
 
 /* A return for which the trace has no address, and its call was not seen. */
 int walk_no_call(struct walk *w);

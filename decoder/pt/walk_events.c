@@ -203,8 +203,7 @@ static int on_async_branch(struct walk *w)
 
 static int on_overflow(struct walk *w)
 {
-    w->counts->overflows++;
-    walk_gap(w, 0, DEC_GAP_OVERFLOW, NULL, "the CPU could not write its packets fast enough");
+    walk_overflowed(w);
     walk_forget(w);
     if (w->event.ip_suppressed) {
         w->enabled = false;

@@ -86,6 +86,12 @@ int walk_no_code(struct walk *w)
     return rc;
 }
 
+void walk_overflowed(struct walk *w)
+{
+    w->counts->overflows++;
+    walk_gap(w, 0, DEC_GAP_OVERFLOW, NULL, "the CPU could not write its packets fast enough");
+}
+
 int walk_bad_code(struct walk *w)
 {
     return walk_gap(w, WALK_LOST, DEC_GAP_MISMATCH, w->mapping->image, "no instruction at 0x%llx",

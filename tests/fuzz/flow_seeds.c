@@ -247,6 +247,60 @@ static void trace_lost_guest(struct script *s)
     put_tnt(s, "T");
 }
 
+static void put_psb_of_host(struct script *s, uint64_t ip, uint64_t tsc)
+{
+    put_plain(s, ppt_psb);
+    put_tsc(s, tsc);
+    put_mode(s, ptem_64bit);
+    put_pip(s, false);
+    put_ip(s, ppt_fup, ip);
+    put_plain(s, ppt_psbend);
+    put_tnt(s, "T");
+}
+
+/* Overflows behind PSB+ that the fast walk goes on from, once a guest ran. */
+static void trace_hidden_guest(struct script *s)
+{
+    put_tnt(s, "N");
+    put_pip(s, true);
+    put_ip(s, ppt_tip, BASE);
+    put_ip(s, ppt_fup, BASE);
+    put_pip(s, false);
+    put_ip(s, ppt_tip, BASE + 5);
+    put_tnt(s, "T");
+    put_psb_of_host(s, BASE, 20000);
+    put_psb_of_host(s, BASE, 21000);
+    put_plain(s, ppt_ovf);
+    put_ip(s, ppt_fup, BASE);
+    put_tnt(s, "T");
+    put_psb_of_host(s, BASE, 22000);
+    put_psb_of_host(s, BASE, 23000);
+    put_plain(s, ppt_ovf);
+    put_psb_of_host(s, BASE, 24000);
+}
+
+/* Likewise, once code of the other length ran. */
+static void trace_hidden_mode(struct script *s)
+{
+    put_tnt(s, "TT");
+    put_ip(s, ppt_fup, BASE);
+    put_mode(s, ptem_32bit);
+    put_ip(s, ppt_tip, BASE);
+    put_tnt(s, "TT");
+    put_ip(s, ppt_fup, BASE);
+    put_mode(s, ptem_64bit);
+    put_ip(s, ppt_tip, BASE);
+    for (unsigned i = 2; i < 6; i++) {
+        put_psb(s, BASE, i * 10000);
+        put_tnt(s, "TT");
+        put_psb(s, BASE, i * 10000 + 5000);
+        put_tnt(s, "TT");
+        put_plain(s, ppt_ovf);
+        put_ip(s, ppt_fup, i % 2 ? BASE : 0xffffffff81000000);
+        put_tnt(s, "TT");
+    }
+}
+
 /* Calls into code that is missing and returns to it. */
 static void trace_returns(struct script *s)
 {
@@ -361,6 +415,8 @@ static const struct seed seeds[] = {
     {"kernel-unknown-times", {16 | 32 | 3, UNKNOWN, 8, 0}, LOOP, trace_kernel},
     {"cut", {0, 0, 8, 0}, LOOP, trace_cut},
     {"lost-guest", {0, 0, 8, 0}, GUEST, trace_lost_guest},
+    {"hidden-guest", {0, 0, 8, 0}, GUEST, trace_hidden_guest},
+    {"hidden-mode", {0, 0, 8, 0}, GUEST, trace_hidden_mode},
     {"cut-unknown", {0, UNKNOWN | HOLE, 8, 0}, LOOP, trace_cut},
     {"newer", {0, 0, 8, 0}, NEWER, trace_newer},
     {"guest", {0, 0, 8, 0}, GUEST, trace_guest},

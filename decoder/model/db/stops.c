@@ -1,6 +1,7 @@
 /* When each ring stopped, and with how much behind the stall: meta.ring_stops. */
 #include "base/bisect.h"
 #include "decoder/model/db/db_impl.h"
+#include "decoder/pt/config.h"
 #include "decoder/pt/times.h"
 
 #include <inttypes.h>
@@ -17,18 +18,6 @@ struct rest {
     uint64_t last; /* perf clock: the last time that a packet tells */
 };
 
-static void set_config(struct pt_config *to, const struct dec_pt_config *from, const struct dec_piece *piece,
-                       uint64_t begin)
-{
-    pt_config_init(to);
-    to->begin = (uint8_t *)(uintptr_t)piece->bytes + begin; /* only read */
-    to->end = (uint8_t *)(uintptr_t)piece->bytes + piece->size;
-    to->mtc_freq = from->mtc_freq;
-    to->nom_freq = from->nom_freq;
-    to->cpuid_0x15_eax = from->cpuid15_eax;
-    to->cpuid_0x15_ebx = from->cpuid15_ebx;
-}
-
 static uint64_t now_of(const struct flow_times *times)
 {
     return dec_clock_ns(&times->config->clock, times->tsc);
@@ -44,7 +33,7 @@ static int read_rest(const struct dec_pt_config *config, const struct dec_piece 
     uint64_t serial = 0;
     int rc;
 
-    set_config(&pt, config, piece, begin);
+    pt_configure(&pt, config, piece->bytes + begin, piece->size - begin);
     rc = times_init(&times, config, &pt, err);
     if (rc)
         return rc;
@@ -79,7 +68,7 @@ static int find_rest(const struct dec_pt_config *config, const struct dec_piece 
     int rc = 0;
 
     *rest = (struct rest){0};
-    set_config(&pt, config, piece, 0);
+    pt_configure(&pt, config, piece->bytes, piece->size);
     decoder = pt_pkt_alloc_decoder(&pt);
     if (!decoder)
         return st_nomem(err, "libipt's packet decoder");

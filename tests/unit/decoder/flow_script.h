@@ -298,6 +298,9 @@ static inline void script_compare_terse(const struct script_reference *all, cons
         }
     }
     assert_int_equal(at, n);
+    /* It lasts as long. */
+    if (n)
+        assert_true(terse[n - 1].time == all->events.at[all->events.n - 1].time);
 }
 
 static inline void script_forget_slow(struct dec_flow_counts *counts)

@@ -250,6 +250,228 @@ static void nobody_is_known_to_run(void **state)
     dec_space_free(kernel);
 }
 
+static void an_overflow_begins_anew(void **state)
+{
+    struct script *s = *state;
+    struct pt_packet cbr = {.type = ppt_cbr, .payload.cbr.ratio = 20};
+    lay_out(s);
+    put_psb(s, CODE, 500);
+    put_tnt(s, "TN");
+    put_plain(s, ppt_ovf);
+    put_tsc(s, 600);
+    put_ip(s, ppt_fup, 0x1006);
+    put_tnt(s, "TN");
+    put_ip(s, ppt_tip, NOWHERE);
+    put_tsc(s, 700);
+    put_plain(s, ppt_ovf);
+    put(s, cbr);
+    put_tsc(s, 800);
+    put_ip(s, ppt_fup, CODE);
+    put_tnt(s, "N");
+    put_ip(s, ppt_tip, NOWHERE);
+    put_plain(s, ppt_ovf);
+    put_psb_off(s, 900);
+    put_plain(s, ppt_ovf);
+    put_mode(s, ptem_64bit);
+    put_ip(s, ppt_tip_pge, CODE);
+    put_tnt(s, "T");
+    expect(s, "on 0 1000\n"
+              "jcc 1000 1000\n"
+              "jcc 1000 1002 not\n"
+              "gap 1\n"
+              "on 0 1006\n"
+              "jcc 1006 1000\n"
+              "jcc 1000 1002 not\n"
+              "jmp 1002 9000 ind\n"
+              "gap 1\n"
+              "on 0 1000\n"
+              "jcc 1000 1002 not\n"
+              "jmp 1002 9000 ind\n"
+              "gap 1\n"
+              "on 0 1000\n"
+              "jcc 1000 1000\n");
+    assert_int_equal(s->counts.overflows, 4);
+    assert_int_equal(s->counts.errors, 0);
+}
+
+/* A PSB+ of a host that has guests, or of one of those. */
+static void put_psb_of(struct script *s, uint64_t ip, uint64_t tsc, bool guest)
+{
+    put_plain(s, ppt_psb);
+    put_tsc(s, tsc);
+    put_mode(s, ptem_64bit);
+    put(s, (struct pt_packet){.type = ppt_pip, .payload.pip = {.cr3 = 0x12000, .nr = guest}});
+    put_ip(s, ppt_fup, ip);
+    put_plain(s, ppt_psbend);
+}
+
+/* The place is told behind the overflow, and not who is there: the other walk is asked for those stretches
+ * alone. */
+static void an_overflow_may_hide_a_guest(void **state)
+{
+    struct script *s = *state;
+    lay_out(s);
+    put_psb_of(s, CODE, 500, true);
+    put_tnt(s, "TN");
+    put_ip(s, ppt_fup, CODE);
+    put_pip(s);
+    put_ip(s, ppt_tip, 0x1006);
+    put_tnt(s, "T");
+    put_psb_of(s, CODE, 600, false);
+    put_tnt(s, "T");
+    put_plain(s, ppt_ovf);
+    put_ip(s, ppt_fup, CODE);
+    put_tnt(s, "TTTT");
+    put_psb_of(s, CODE, 700, false);
+    put_tnt(s, "T");
+    put_psb_of(s, CODE, 750, false);
+    put_tnt(s, "N");
+    put_ip(s, ppt_tip, NOWHERE);
+    put_tnt(s, "N");
+    put_plain(s, ppt_ovf);
+    put_ip(s, ppt_fup, CODE);
+    put_tnt(s, "TTTT");
+    put_psb_of(s, CODE, 800, false);
+    put_tnt(s, "T");
+    script_expect(s, "gap 2\n"
+                     "on 0 1006\n"
+                     "jcc 1006 1000\n"
+                     "jcc 1000 1000\n"
+                     "gap 1\n"
+                     "gap 2\n"
+                     "on 0 1000\n"
+                     "jcc 1000 1000\n"
+                     "jcc 1000 1002 not\n"
+                     "jmp 1002 9000 ind\n"
+                     "gap 2\n"
+                     "gap 1\n"
+                     "gap 2\n"
+                     "on 0 1000\n"
+                     "jcc 1000 1000\n");
+    assert_int_equal(s->counts.overflows, 2);
+    assert_int_equal(s->slow, 3);
+}
+
+/* What ran in a mode is there and gone before the first PSB at which the fast walk can begin. */
+static void put_two_modes(struct script *s)
+{
+    put_plain(s, ppt_psb);
+    put_tsc(s, 500);
+    put_mode(s, ptem_64bit);
+    put(s, (struct pt_packet){.type = ppt_mnt, .payload.mnt = {.payload = 0x1234}});
+    put_ip(s, ppt_fup, CODE);
+    put_plain(s, ppt_psbend);
+    put_tnt(s, "N");
+    put_mode(s, ptem_32bit);
+    put_ip(s, ppt_tip, CODE);
+    put_tnt(s, "N");
+    put_mode(s, ptem_64bit);
+    put_ip(s, ppt_tip, CODE);
+    for (uint64_t tsc = 600; tsc < 900; tsc += 100) {
+        put_psb(s, CODE, tsc);
+        put_tnt(s, "T");
+    }
+}
+
+static const char two_modes[] = "on 0 1000\n"
+                                "jcc 1000 1002 not\n"
+                                "jmp 1002 1000 ind\n"
+                                "jcc 1000 1002 not\n"
+                                "jmp 1002 1000 ind\n"
+                                "jcc 1000 1000\n"
+                                "jcc 1000 1000\n"
+                                "jcc 1000 1000\n";
+
+static void expect_behind_two_modes(struct script *s, const char *text)
+{
+    char all[1024];
+    snprintf(all, sizeof(all), "%s%s", two_modes, text);
+    script_expect(s, all);
+}
+
+static void an_overflow_may_hide_a_mode(void **state)
+{
+    struct script *s = *state;
+    lay_out(s);
+    put_two_modes(s);
+    put_plain(s, ppt_ovf);
+    put_ip(s, ppt_fup, CODE);
+    put_tnt(s, "TTTT");
+    put_psb(s, CODE, 900);
+    put_tnt(s, "N");
+    expect_behind_two_modes(s, "gap 1\n"
+                               "on 0 1000\n"
+                               "jcc 1000 1002 not\n");
+    assert_int_equal(s->slow, 2);
+}
+
+/* It goes on where Linux has no other code. */
+static void an_overflow_hides_no_mode_of_high_code(void **state)
+{
+    struct script *s = *state;
+    lay_out(s);
+    script_code(s, 0x7f0000001000, 0x75, 0xfe, 0xff, 0xe0);
+    put_two_modes(s);
+    put_plain(s, ppt_ovf);
+    put_ip(s, ppt_fup, 0x7f0000001000);
+    put_tnt(s, "TN");
+    put_ip(s, ppt_tip, CODE);
+    put_psb(s, CODE, 900);
+    put_tnt(s, "N");
+    expect_behind_two_modes(s, "gap 1\n"
+                               "on 0 7f0000001000\n"
+                               "jcc 7f0000001000 7f0000001000\n"
+                               "jcc 7f0000001000 7f0000001002 not\n"
+                               "jmp 7f0000001002 1000 ind\n"
+                               "jcc 1000 1002 not\n");
+    assert_int_equal(s->slow, 1);
+}
+
+static void put_psb_off_mode(struct script *s, uint64_t tsc, enum pt_exec_mode mode)
+{
+    put_plain(s, ppt_psb);
+    put_tsc(s, tsc);
+    put_mode(s, mode);
+    put_plain(s, ppt_psbend);
+}
+
+/* The other mode came and went by cuts, which do not leave the fast walk: threads that count behind them know
+ * of one mode alone. */
+static void an_overflow_may_hide_a_mode_from_before_a_cut(void **state)
+{
+    struct script *s = *state;
+    lay_out(s);
+    put_psb(s, CODE, 500);
+    put_tnt(s, "N");
+    put_ip(s, ppt_tip_pgd, 0);
+    put_tnt(s, "T");
+    put_psb_off_mode(s, 600, ptem_32bit);
+    put_tnt(s, "T");
+    put_psb_off_mode(s, 700, ptem_64bit);
+    put_mode(s, ptem_64bit);
+    put_ip(s, ppt_tip_pge, CODE);
+    put_tnt(s, "T");
+    put_psb(s, CODE, 800);
+    put_tnt(s, "T");
+    put_plain(s, ppt_ovf);
+    put_ip(s, ppt_fup, CODE);
+    put_tnt(s, "TTTT");
+    put_psb(s, CODE, 900);
+    put_tnt(s, "N");
+    script_expect(s, "on 0 1000\n"
+                     "jcc 1000 1002 not\n"
+                     "jmp 1002 0 ind\n"
+                     "off 1002 0\n"
+                     "gap 3\n"
+                     "on 0 1000\n"
+                     "jcc 1000 1000\n"
+                     "jcc 1000 1000\n"
+                     "gap 1\n"
+                     "on 0 1000\n"
+                     "jcc 1000 1002 not\n");
+    assert_int_equal(s->slow, 1);
+}
+
 /* The ring was overwritten while tracing was off: what is behind is of another time. */
 static void a_branch_while_tracing_is_off_is_a_cut(void **state)
 {
@@ -329,6 +551,11 @@ int main(void)
         SCRIPT_TEST(returns_to_missing_code_behind_a_psb),
         SCRIPT_TEST(code_ends_before_a_branch),
         SCRIPT_TEST(nobody_is_known_to_run),
+        SCRIPT_TEST(an_overflow_begins_anew),
+        SCRIPT_TEST(an_overflow_may_hide_a_guest),
+        SCRIPT_TEST(an_overflow_may_hide_a_mode),
+        SCRIPT_TEST(an_overflow_hides_no_mode_of_high_code),
+        SCRIPT_TEST(an_overflow_may_hide_a_mode_from_before_a_cut),
         SCRIPT_TEST(a_branch_while_tracing_is_off_is_a_cut),
         SCRIPT_TEST(a_trace_may_end_within_any_packet),
     };
