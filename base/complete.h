@@ -46,10 +46,12 @@ void st_complete_folders(void);
 void st_complete_command(const struct st_completion *c);
 
 /* Completers: processes that are no kernel threads (several with commas), their names, cgroups of version 2,
- * the processes or the command of TARGET, and trace databases as the first operand. */
+ * containers by name and by id, the processes or the command of TARGET, and trace databases as the first
+ * operand. */
 void st_complete_pids(struct st_completion *c);
 void st_complete_comms(struct st_completion *c);
 void st_complete_cgroups(struct st_completion *c);
+void st_complete_containers(struct st_completion *c);
 void st_complete_target(struct st_completion *c);
 void st_complete_trace(struct st_completion *c);
 

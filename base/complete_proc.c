@@ -1,5 +1,6 @@
-/* What may stand next on a command line: processes and cgroups. */
+/* What may stand next on a command line: processes, cgroups and containers. */
 #include "base/complete.h"
+#include "base/container.h"
 #include "base/vec.h"
 
 #include <dirent.h>
@@ -107,4 +108,24 @@ void st_complete_cgroups(struct st_completion *c)
         }
     if (d)
         closedir(d);
+}
+
+/* A name is what people know; where there is none, the id as the runtimes show it. */
+static int add_container(void *ctx, const struct st_container *container, struct st_error *err)
+{
+    char id[13], name[2 * ST_CONTAINER_NAME + 2];
+
+    (void)err;
+    snprintf(id, sizeof(id), "%.12s", container->id);
+    snprintf(name, sizeof(name), "%s%s%s", container->pod, *container->pod ? "/" : "", container->name);
+    if (*container->name && !strpbrk(name, "\t\r\n\033"))
+        st_complete_word(ctx, name, id);
+    else
+        st_complete_word(ctx, id, NULL);
+    return 0;
+}
+
+void st_complete_containers(struct st_completion *c)
+{
+    st_container_each(add_container, c, NULL);
 }

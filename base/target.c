@@ -1,5 +1,6 @@
 /* Targets: from the command line to process ids. */
 #include "base/target.h"
+#include "base/container.h"
 #include "base/nearest.h"
 #include "base/units.h"
 #include "base/vec.h"
@@ -17,10 +18,15 @@
 
 enum { ST_COMM = 16 }; /* a name and its NUL, as the kernel keeps it (TASK_COMM_LEN) */
 
+static int one_only(struct st_error *err)
+{
+    return st_fail(err, ST_EUSAGE, "one target only: -p, --comm, --cgroup, --container, -a, or -- COMMAND");
+}
+
 static int take_kind(struct st_target *t, enum st_target_kind kind, struct st_error *err)
 {
     if (t->kind != ST_TARGET_NONE && t->kind != kind)
-        return st_fail(err, ST_EUSAGE, "one target only: -p, --comm, --cgroup, -a, or -- COMMAND");
+        return one_only(err);
     t->kind = kind;
     return 0;
 }
@@ -105,7 +111,15 @@ int st_target_set_cgroup(void *to, const char *text, struct st_error *err)
     struct st_target *t = to;
 
     t->cgroup = text;
-    return take_kind(t, ST_TARGET_CGROUP, err);
+    return t->container ? one_only(err) : take_kind(t, ST_TARGET_CGROUP, err);
+}
+
+int st_target_set_container(void *to, const char *text, struct st_error *err)
+{
+    struct st_target *t = to;
+
+    t->container = text;
+    return t->cgroup ? one_only(err) : take_kind(t, ST_TARGET_CGROUP, err);
 }
 
 int st_target_set_all(void *to, const char *unused, struct st_error *err)
@@ -306,7 +320,8 @@ int st_target_each(const struct st_target *t, st_cgroup_process_fn *fn, void *ct
 
 static int resolve_cgroup(struct st_target *t, struct st_error *err)
 {
-    int rc = st_cgroup_find(t->cgroup, &t->group, err);
+    int rc = t->container ? st_container_find(t->container, &t->group, err)
+                          : st_cgroup_find(t->cgroup, &t->group, err);
 
     return rc ? rc : st_target_each(t, add_found, t, err);
 }
@@ -327,7 +342,8 @@ int st_target_resolve(struct st_target *t, struct st_error *err)
         break;
     }
     return st_fail(err, ST_EUSAGE,
-                   "whom to watch? Name a target: -p PID, --comm NAME, --cgroup PATH, -a, or -- COMMAND");
+                   "whom to watch? Name a target: -p PID, --comm NAME, --cgroup PATH, --container NAME, -a, "
+                   "or -- COMMAND");
 }
 
 int st_target_threads(pid_t pid, pid_t **tids, struct st_error *err)

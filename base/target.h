@@ -1,4 +1,4 @@
-/* Who is watched: -p, --comm, --cgroup, -a, or a command. */
+/* Who is watched: -p, --comm, --cgroup, --container, -a, or a command. */
 #ifndef ST_BASE_TARGET_H
 #define ST_BASE_TARGET_H
 
@@ -30,7 +30,7 @@ struct st_target {
 
     char near[64]; /* a name like it that some process has, where none has it; "": there is none */
 
-    const char *cgroup; /* as it was named */
+    const char *cgroup, *container; /* as it was named; one of them is NULL */
 
     struct st_cgroup group; /* found by st_target_resolve */
 
@@ -46,6 +46,7 @@ bool st_target_waits(const struct st_target *target);
 int st_target_add_pids(void *to, const char *text, struct st_error *err);
 int st_target_set_comm(void *to, const char *text, struct st_error *err);
 int st_target_set_cgroup(void *to, const char *text, struct st_error *err);
+int st_target_set_container(void *to, const char *text, struct st_error *err); /* as a cgroup */
 int st_target_set_all(void *to, const char *unused, struct st_error *err);
 
 /* Takes the operands from `first` on as more process ids behind -p: the shell makes them of `-p $(pidof

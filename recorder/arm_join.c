@@ -117,14 +117,17 @@ int arm_open_joins(struct arm *arm, struct st_error *err)
     return rec_joins_open(&arm->joins, arm->loop, &arm->options.target, &to, err);
 }
 
-/* "process is named 'x'": what there is none of, or so many. */
+/* "process is named 'x'", "process is in container web (cgroup PATH)": what there is none of, or so many. */
 static void describe_place(const struct st_target *t, char *text, size_t size)
 {
-    char safe[256];
+    char safe[256], container[128];
 
     st_safe_text(safe, sizeof(safe), t->kind == ST_TARGET_COMM ? t->comm : t->group.path);
+    st_safe_text(container, sizeof(container), t->container ? t->container : "");
     if (t->kind == ST_TARGET_COMM)
         snprintf(text, size, "named '%s'", safe);
+    else if (t->container)
+        snprintf(text, size, "in container %s (cgroup %s)", container, safe);
     else
         snprintf(text, size, "in cgroup %s", safe);
 }

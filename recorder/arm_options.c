@@ -112,23 +112,29 @@ static int set_callgraph(void *to, const char *text, struct st_error *err)
 /* Filled at run time: the addresses are of one struct on the caller's stack. */
 static int parse(struct arm_options *o, int argc, char **argv, struct st_error *err)
 {
-    static const struct st_completer completers[] = {
-        {"pid", st_complete_pids},       {"comm", st_complete_comms},
-        {"cgroup", st_complete_cgroups}, {"on", trg_complete_word},
-        {"mark", trg_complete_mark},     {"source", rec_source_complete},
-        {NULL, st_complete_target},      {NULL, NULL}};
+    static const struct st_completer completers[] = {{"pid", st_complete_pids},
+                                                     {"comm", st_complete_comms},
+                                                     {"cgroup", st_complete_cgroups},
+                                                     {"container", st_complete_containers},
+                                                     {"on", trg_complete_word},
+                                                     {"mark", trg_complete_mark},
+                                                     {"source", rec_source_complete},
+                                                     {NULL, st_complete_target},
+                                                     {NULL, NULL}};
     static const struct st_opt_usage usage = {
         .command = "arm",
         .synopsis = "[TARGET] [--on TRIGGER]... [OPTION]...",
         .about = "Records the target into a ring, and saves it when a trigger fires, on Ctrl-C, or on "
                  "`stalltrap snap`.\n"
-                 "TARGET: -p PID[,PID...], --comm NAME, --cgroup PATH, -a, or -- COMMAND ARG...",
+                 "TARGET: -p PID[,PID...], --comm NAME, --cgroup PATH, --container ID|NAME, -a, or -- "
+                 "COMMAND ARG...",
         .completers = completers,
     };
     const struct st_option table[] = {
         CALL("pid", 'p', "PID[,PID]", &o->target, st_target_add_pids, "these processes"),
         CALL("comm", 0, "NAME", &o->target, st_target_set_comm, "every process of that name"),
         CALL("cgroup", 0, "PATH", &o->target, st_target_set_cgroup, "the processes of a cgroup"),
+        CALL("container", 0, "ID|NAME", &o->target, st_target_set_container, "the processes of a container"),
         CALL("all", 'a', NULL, &o->target, st_target_set_all, "the whole machine"),
         CALL("on", 0, "TRIGGER", &o->triggers, add_trigger,
              "snapshot when this happens, as offcpu>20ms (repeatable)"),

@@ -62,21 +62,27 @@ static int add_trigger(void *to, const char *text, struct st_error *err)
 
 static int parse(struct watch *w, int argc, char **argv, struct st_error *err)
 {
-    static const struct st_completer completers[] = {
-        {"pid", st_complete_pids}, {"comm", st_complete_comms}, {"cgroup", st_complete_cgroups},
-        {"on", trg_complete_word}, {NULL, st_complete_target},  {NULL, NULL}};
+    static const struct st_completer completers[] = {{"pid", st_complete_pids},
+                                                     {"comm", st_complete_comms},
+                                                     {"cgroup", st_complete_cgroups},
+                                                     {"container", st_complete_containers},
+                                                     {"on", trg_complete_word},
+                                                     {NULL, st_complete_target},
+                                                     {NULL, NULL}};
     static const struct st_opt_usage usage = {
         .command = "watch",
         .synopsis = "[TARGET] --on TRIGGER...",
         .about =
             "Prints, at the end (Ctrl-C), a histogram of what each trigger measures, to choose a threshold.\n"
-            "TARGET: -p PID[,PID...], --comm NAME, --cgroup PATH, -a, or -- COMMAND ARG...",
+            "TARGET: -p PID[,PID...], --comm NAME, --cgroup PATH, --container ID|NAME, -a, or -- COMMAND "
+            "ARG...",
         .completers = completers,
     };
     const struct st_option table[] = {
         CALL("pid", 'p', "PID[,PID]", &w->target, st_target_add_pids, "these processes"),
         CALL("comm", 0, "NAME", &w->target, st_target_set_comm, "every process of that name"),
         CALL("cgroup", 0, "PATH", &w->target, st_target_set_cgroup, "the processes of a cgroup"),
+        CALL("container", 0, "ID|NAME", &w->target, st_target_set_container, "the processes of a container"),
         CALL("all", 'a', NULL, &w->target, st_target_set_all, "the whole machine"),
         CALL("on", 0, "TRIGGER", &w->triggers, add_trigger, "what is measured, as offcpu>1ms (repeatable)"),
         TIME("interval", &w->interval, "print the histograms anew every so often (on a terminal: 1s)"),

@@ -120,23 +120,46 @@ static int is_ours(struct rec_sideband *sb, const struct perf_event_header *reco
     return 1;
 }
 
-static int take_record(void *ctx, const struct perf_event_header *record, struct st_error *err)
+static int store(struct rec_sideband *sb, const struct perf_event_header *record, struct st_error *err)
 {
-    struct rec_sideband *sb = ctx;
     const struct rec_task_record *task = (const struct rec_task_record *)record;
-    int rc;
+    int rc = rec_store_add(sb->store, record, rec_record_time(record), err);
 
-    if (sb->config.select && record->type == PERF_RECORD_SAMPLE)
-        return 0; /* context switches wait */
-    rc = is_ours(sb, record);
-    if (rc <= 0)
-        return rc ? st_nomem(err, "the list of processes") : 0;
-    rc = rec_store_add(sb->store, record, rec_record_time(record), err);
     if (rc || record->type != PERF_RECORD_FORK)
         return rc;
     if (sb->attaching && st_vec_push(&sb->born, (struct born){(pid_t)task->pid, (pid_t)task->tid}))
         return st_nomem(err, "the list of threads");
     return sb->on_thread ? sb->on_thread(sb->on_thread_ctx, (pid_t)task->pid, (pid_t)task->tid, err) : 0;
+}
+
+static int take_record(void *ctx, const struct perf_event_header *record, struct st_error *err)
+{
+    struct rec_sideband *sb = ctx;
+    int rc;
+
+    if (sb->config.select && record->type == PERF_RECORD_SAMPLE)
+        return 0; /* context switches wait */
+    rc = is_ours(sb, record);
+    if (rc < 0)
+        return st_nomem(err, "the list of processes");
+    return rc ? store(sb, record, err) : rec_strangers_keep(&sb->strangers, record, err);
+}
+
+/* Whether it is of the target after all. What is known meanwhile is newer: nothing is forgotten for it. */
+static int take_stranger(void *ctx, const struct perf_event_header *record, struct st_error *err)
+{
+    struct rec_sideband *sb = ctx;
+    const struct rec_task_record *task = (const struct rec_task_record *)record;
+    bool fork = record->type == PERF_RECORD_FORK && task->pid != task->ppid;
+    pid_t by = (pid_t)(fork ? task->ppid : task->pid); /* where FORK, EXIT, COMM, MMAP and MMAP2 have it */
+    int rc;
+
+    if (!rec_pid_set_has(&sb->pids, by) && !(fork && rec_pid_set_has(&sb->joining, (pid_t)task->pid)))
+        return 0;
+    if (fork && rec_pid_set_add(&sb->pids, (pid_t)task->pid))
+        return st_nomem(err, "the list of processes");
+    rc = store(sb, record, err);
+    return rc ? rc : 1;
 }
 
 int rec_sideband_drain(struct rec_sideband *sb, struct st_error *err)
@@ -145,6 +168,8 @@ int rec_sideband_drain(struct rec_sideband *sb, struct st_error *err)
 
     for (int i = 0; !rc && i < REC_SIDEBAND_GROUPS; i++)
         rc = rec_group_drain(&sb->groups[i], take_record, sb, err);
+    if (!rc)
+        rc = rec_strangers_review(&sb->strangers, take_stranger, sb, err);
     return rc || !sb->config.select ? rc : take_switches(sb, err);
 }
 
@@ -475,5 +500,6 @@ void rec_sideband_close(struct rec_sideband *sb, int loop)
     st_vec_free(&sb->pids);
     st_vec_free(&sb->joining);
     rec_waits_close(sb->waits);
+    rec_strangers_free(&sb->strangers);
     free(sb);
 }

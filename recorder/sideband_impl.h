@@ -6,6 +6,7 @@
 #include "base/vec.h"
 #include "recorder/pid_set.h"
 #include "recorder/sideband.h"
+#include "recorder/strangers.h"
 #include "recorder/waits.h"
 
 /* A thread that a FORK record told of: it inherited the events. */
@@ -36,6 +37,8 @@ struct rec_sideband {
 
     rec_pid_set pids; /* of the target; without config.select only of one that waits for others, to know who
                        * has inherited the events */
+
+    struct rec_strangers strangers; /* with config.select: what was not of the target at the last drain */
 
     rec_pid_set joining; /* with config.select, while they join */
 

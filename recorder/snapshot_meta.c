@@ -72,7 +72,10 @@ static void put_target(struct pairs *p, const struct st_target *t)
         put(p, "target=--comm %s (%s)", t->comm, pids);
         break;
     case ST_TARGET_CGROUP:
-        put(p, "target=--cgroup %s (%s)", t->group.path, pids);
+        if (t->container)
+            put(p, "target=--container %s, cgroup %s (%s)", t->container, t->group.path, pids);
+        else
+            put(p, "target=--cgroup %s (%s)", t->group.path, pids);
         break;
     case ST_TARGET_ALL:
         put(p, "target=-a");

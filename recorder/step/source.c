@@ -86,7 +86,7 @@ static int step_probe(const struct rec_source_config *config, struct st_error *e
 #endif
     if (config->target->kind == ST_TARGET_ALL) {
         st_fail(err, ST_ECANNOT, "source step cannot trace all processes");
-        return st_hint(err, "name some: -p PID, --comm NAME, --cgroup PATH, or -- COMMAND");
+        return st_hint(err, "name some: -p PID, --comm NAME, --cgroup PATH, --container NAME, or -- COMMAND");
     }
     if (config->rings == REC_RINGS_CPU)
         return st_fail(err, ST_ECANNOT, "source step has a ring a thread, none a CPU: leave --rings cpu out");
