@@ -102,6 +102,7 @@ static int walk_bytes(struct walk *w, struct fast *fast, struct pt_run *run)
     w->guests = pt_run_has_guests(run);
     w->guest = w->had_guest = w->mode_lost = false;
     w->modes = 0;
+    w->missing = (struct walk_missing){0}; /* of this run's PSBs */
     w->bdm64 = config.errata.bdm64;
     w->bdm70 = config.errata.bdm70;
     w->skd007 = config.errata.skd007;
