@@ -137,6 +137,8 @@ bool fast_epochs(struct fast *f)
     f->s.epochs_until = UINT64_MAX;
     if (!f->s.where.space)
         return true;
+    if (dec_space_probed(f->s.where.space)) /* its code is not all known: libipt's walk says where */
+        return false;
     for (unsigned side = 0; side < 2; side++) {
         const struct dec_space *space = dec_space_side(f->s.where.space, (uint64_t)side << 63);
         int epoch = fast_graph_epoch(f->graph, space, f->s.now, f->s.mode);

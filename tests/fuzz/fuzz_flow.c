@@ -12,6 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum {
     HEADER = 4,
     BASE = 0x401000,
+    TRAMPOLINE = 0x501000,
 };
 
 struct check {
@@ -153,6 +154,15 @@ static void compare(struct dec_flow_options options, const struct dec_piece *pie
 }
 
 /* The rest of the input: code, then trace behind a PSB that starts at the code. */
+/* As if an optimised uprobe were somewhere in the process. */
+static void map_trampoline(struct dec_images *images, struct dec_space *space)
+{
+    struct dec_image *image;
+    struct dec_image_id id = {.path = "[uprobes-trampoline]", .pid = 1};
+    if (dec_images_get(images, &id, &image, NULL) == 0)
+        dec_space_map(space, 0, TRAMPOLINE, 0x1000, 0, image, NULL);
+}
+
 static void run(struct dec_images *images, struct check *check, const uint8_t *data, size_t size)
 {
     static const uint8_t start[] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
@@ -165,6 +175,8 @@ static void run(struct dec_images *images, struct check *check, const uint8_t *d
     size_t ntrace = size - HEADER - ncode;
     uint8_t *code = malloc(ncode + 1), *trace = malloc(ntrace + sizeof(start));
     configure(&options, data);
+    if (data[1] & 128)
+        map_trampoline(images, (struct dec_space *)(uintptr_t)check->space);
     memcpy(code, data + HEADER, ncode);
     memcpy(trace, start, sizeof(start));
     memcpy(trace + sizeof(start), data + HEADER + ncode, ntrace);
