@@ -2,6 +2,7 @@
 #include "decoder/cmd/dump.h"
 
 #include "decoder/pt/config.h"
+#include "decoder/pt/packet_rare.h"
 #include "decoder/pt/pieces.h"
 
 #include <intel-pt.h>
@@ -119,9 +120,24 @@ static void put_payload(FILE *out, const struct pt_packet *packet)
     }
 }
 
+/* A packet of Event Trace, which libipt 2.0.5 does not know. Returns its size; 0: it is none. */
+static size_t put_event(FILE *out, const struct pt_config *pt, uint64_t offset)
+{
+    const uint8_t *p = pt->begin + offset;
+    if (pt->end - p < 2 || p[0] != PACKET_EXTENDED || (p[1] != EXTENDED_CFE && p[1] != EXTENDED_EVD))
+        return 0;
+    size_t size = packet_any_size(p, pt->end);
+    if (size && p[1] == EXTENDED_CFE)
+        fprintf(out, "cfe type=%u vector=%u ip=%u\n", p[2] & 0x1fu, p[3], p[2] >> 7);
+    else if (size)
+        fprintf(out, "evd type=%u %" PRIx64 "\n", p[2] & 0x3fu, packet_number(p + 3, 8));
+    return size;
+}
+
 /* Prints from the next PSB to the end or to what is no packet. Returns whether more may follow behind. */
 static bool put_stretch(FILE *out, struct pt_packet_decoder *decoder, uint64_t base)
 {
+    const struct pt_config *pt = pt_pkt_get_config(decoder);
     if (pt_pkt_sync_forward(decoder) < 0)
         return false;
     for (;;) {
@@ -132,6 +148,9 @@ static bool put_stretch(FILE *out, struct pt_packet_decoder *decoder, uint64_t b
         if (size == -pte_eos || ferror(out))
             return false;
         fprintf(out, "%08" PRIx64 " ", base + offset);
+        size_t event = size < 0 ? put_event(out, pt, offset) : 0;
+        if (event && pt_pkt_sync_set(decoder, offset + event) == 0)
+            continue;
         if (size < 0) {
             fprintf(out, "bad: %s\n", pt_errstr(pt_errcode(size)));
             return true;

@@ -182,9 +182,9 @@ static int add(struct dec_images *images, const char *key, const char *path, str
 /* Memory without a file has one image a process, because what stood there is a matter of that process. */
 static bool is_anonymous(const char *path)
 {
-    static const char *const prefixes[] = {"//anon",    "anon_inode:",    "/dev/zero", "/SYSV",
-                                           "/memfd:",   "/anon_hugepage", "[heap]",    "[stack",
-                                           "[uprobes]", "[anon"};
+    static const char *const prefixes[] = {"//anon",   "anon_inode:",    "/dev/zero", "/SYSV",
+                                           "/memfd:",  "/anon_hugepage", "[heap]",    "[stack",
+                                           "[uprobes", "[anon"};
     if (!*path)
         return true;
     for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
@@ -197,9 +197,12 @@ static bool is_anonymous(const char *path)
 static void describe_anonymous(const struct dec_image_id *id, struct image_found *found)
 {
     found->state = DEC_IMAGE_JIT;
-    if (strcmp(id->path, "[uprobes]") == 0)
+    if (strncmp(id->path, "[uprobes-", strlen("[uprobes-")) == 0)
         snprintf(found->detail, sizeof(found->detail),
-                 "[uprobes] holds code of the kernel's uprobes, not of a file");
+                 "[uprobes-trampoline] holds code of the kernel's optimised uprobes, not of a file");
+    else if (strncmp(id->path, "[uprobes", strlen("[uprobes")) == 0)
+        snprintf(found->detail, sizeof(found->detail),
+                 "%.32s holds code of the kernel's uprobes, not of a file", id->path);
     else
         snprintf(found->detail, sizeof(found->detail), "code in memory without a file (%.200s)",
                  *id->path ? id->path : "anonymous");

@@ -47,7 +47,13 @@ struct dec_space {
     struct patches patches;
 
     struct ends ends;
+
+    bool probed;
 };
+
+/* In full `[uprobes-trampoline]`; the kernel's MMAP records have names of at most 15 bytes for what is no
+ * file (perf_event_mmap_event()). */
+static const char trampoline[] = "[uprobes-trampo";
 
 int dec_space_new(const struct dec_space *kernel, struct dec_space **space, struct st_error *err)
 {
@@ -181,6 +187,7 @@ int dec_space_map(struct dec_space *space, uint64_t time, uint64_t address, uint
     if (length == 0)
         return 0;
     mapping.end = length > UINT64_MAX - address ? UINT64_MAX : address + length;
+    space->probed |= image && !strncmp(image->path, trampoline, sizeof(trampoline) - 1);
     return put(space, &mapping) ? st_nomem(err, "an address space") : 0;
 }
 
@@ -370,6 +377,7 @@ int dec_space_fork(struct dec_space *child, const struct dec_space *parent, uint
 {
     if (reserve(child, parent->maps.n))
         return st_nomem(err, "an address space");
+    child->probed = parent->probed;
     for (size_t i = 0; i < parent->maps.n; i++) {
         struct dec_mapping mapping = parent->maps.at[i];
         if (!stands(&mapping, time))
@@ -379,6 +387,11 @@ int dec_space_fork(struct dec_space *child, const struct dec_space *parent, uint
         insert(child, &mapping);
     }
     return 0;
+}
+
+bool dec_space_probed(const struct dec_space *space)
+{
+    return space->probed;
 }
 
 const struct dec_mapping *dec_space_find(const struct dec_space *space, uint64_t time, uint64_t address)

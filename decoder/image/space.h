@@ -78,6 +78,11 @@ const struct dec_space *dec_space_side(const struct dec_space *space, uint64_t a
 /* Whether code in [address, address + n) was changed at any time. */
 bool dec_space_patched(const struct dec_space *space, uint64_t address, uint64_t n);
 
+/* Whether the process had optimised uprobes at any time (a mapping `[uprobes-trampoline]`; Linux 6.18,
+ * arch/x86/kernel/uprobes.c): a NOP of 5 bytes in a file, of 10 bytes from Linux 7.2 on, may then be a CALL
+ * to that mapping in memory. */
+bool dec_space_probed(const struct dec_space *space);
+
 /* From when on dec_space_find() or dec_space_read() may answer otherwise than at `time`, for addresses that
  * the space answers for itself: the next time that a mapping is replaced or ends. UINT64_MAX: never. */
 uint64_t dec_space_stable(const struct dec_space *space, uint64_t time);

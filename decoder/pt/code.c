@@ -245,10 +245,26 @@ static const uint8_t *look(struct window *w, uint64_t address, size_t *n)
     return w->bytes + (address - w->address);
 }
 
+/* Whether optimised uprobes may stand in code at an address. */
+static bool is_probed(const struct dec_space *space, uint64_t address)
+{
+    return !(address >> 63) && dec_space_probed(space);
+}
+
+/* What they replace by a CALL: Linux 6.18 a NOP of 5 bytes, later ones one of 10. */
+static bool is_probe(const uint8_t *bytes, size_t n)
+{
+    static const uint8_t nop5[] = {0x0f, 0x1f, 0x44, 0, 0},
+                         nop10[] = {0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0};
+    return (n >= sizeof(nop5) && !memcmp(bytes, nop5, sizeof(nop5))) ||
+           (n >= sizeof(nop10) && !memcmp(bytes, nop10, sizeof(nop10)));
+}
+
 /* Whether the run was decoded; false: the bytes end within its first instruction. */
 static bool decode_run(const struct code *code, struct window *w, uint64_t address, enum code_mode mode,
                        struct code_run *run)
 {
+    bool probed = mode == CODE_64 && is_probed(w->space, address);
     *run = (struct code_run){.end = CODE_FALLS};
     while (run->count < MAX_RUN) {
         struct insn insn;
@@ -257,7 +273,7 @@ static bool decode_run(const struct code *code, struct window *w, uint64_t addre
         decode(code, mode, bytes, n, &insn);
         if (insn.cut && n < LONGEST)
             return run->count > 0;
-        run->end = insn.end;
+        run->end = probed && is_probe(bytes, n) ? CODE_PROBE : insn.end;
         if (run->end != CODE_FALLS) {
             run->length = insn.length;
             run->direct = insn.direct;
@@ -275,7 +291,8 @@ int code_at(struct code *code, const struct dec_space *space, uint64_t time,
 {
     uint64_t offset = mapping->pgoff + (address - mapping->start);
     struct slot *slot = slot_of(code, mapping->image, offset, mode);
-    if (slot->image && slot->run.bytes + slot->run.length <= mapping->end - address &&
+    bool own = is_probed(space, address); /* its runs are others than those of the same file elsewhere */
+    if (slot->image && !own && slot->run.bytes + slot->run.length <= mapping->end - address &&
         !dec_space_patched(space, address, slot->run.bytes + LONGEST)) {
         *run = slot->run;
         return 0;
@@ -284,7 +301,7 @@ int code_at(struct code *code, const struct dec_space *space, uint64_t time,
     if (!decode_run(code, &w, address, mode, run))
         return CODE_NO_BYTES;
     /* What reaches into the next mapping depends on that one too: it is not kept. */
-    if (slot->image || run->bytes + LONGEST > mapping->end - address ||
+    if (own || slot->image || run->bytes + LONGEST > mapping->end - address ||
         dec_space_patched(space, address, run->bytes + LONGEST))
         return 0;
     *slot = (struct slot){.image = mapping->image, .offset = offset, .run = *run, .mode = (uint8_t)mode};

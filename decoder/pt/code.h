@@ -19,6 +19,7 @@ enum code_end {
     CODE_FAR_JUMP,
     CODE_PTWRITE,
     CODE_MOV_CR3, /* a PIP packet binds to it */
+    CODE_PROBE,   /* a NOP of the file where a probe may stand (dec_space_probed()) */
     CODE_BAD,     /* bytes that are no instruction follow the run */
     CODE_NONE,    /* there are no bytes at all (fast_graph.h) */
 };

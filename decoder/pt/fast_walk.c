@@ -135,6 +135,8 @@ bool fast_epochs(struct fast *f)
 {
     const struct dec_space *whole = f->s.where.space;
     f->s.epochs_until = UINT64_MAX;
+    if (whole && dec_space_probed(whole)) /* its code is not all known: libipt's walk says where */
+        return false;
     for (unsigned side = 0; side < 2; side++) {
         const struct dec_space *space = whole ? dec_space_side(whole, (uint64_t)side << 63) : NULL;
         int epoch = fast_graph_epoch(f->graph, space, f->s.now, f->s.mode);

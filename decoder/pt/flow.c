@@ -40,6 +40,7 @@ static int walk_bytes(struct walk *w, struct fast *fast, struct pt_run *run)
     w->guest = w->had_guest = w->mode_lost = false;
     w->modes = 0;
     know_errata(w, &config.errata);
+    w->missing = (struct walk_missing){0}; /* of this run's PSBs */
     w->query = pt_qry_alloc_decoder(&config);
     if (!w->query)
         return st_nomem(w->err, "libipt's decoder");

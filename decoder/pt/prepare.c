@@ -54,23 +54,36 @@ static bool is_of_event_trace(const uint8_t *p)
     return is_extended(p, EXTENDED_CFE) || is_extended(p, EXTENDED_EVD);
 }
 
+/* Moves the pass forward to the packet at `at`, or behind it: from the last PSB before that if there is one
+ * that was not looked for yet, from *seen on. All together in time linear in the run. */
+static bool move_to(struct pass *pass, size_t at, size_t *seen)
+{
+    const struct pt_run *run = pass->run;
+    size_t last = pass->at;
+    for (size_t psb; (psb = pt_find_psb(run->bytes, at, *seen)) < at; *seen = psb + 1)
+        last = psb;
+    *seen = at > PSB_SIZE ? at - PSB_SIZE : 0;
+    bool more = last <= pass->at || sync_pass(pass, last);
+    while (more && pass->at < at)
+        more = next_packet(pass);
+    return more;
+}
+
 /* The first CFE or EVD packet; size: none. Most runs have none, and few bytes that look like one. */
 static size_t find_event_trace(const struct pt_run *run)
 {
     struct pass pass;
-    size_t psb = pt_find_psb(run->bytes, run->size, 0);
-    for (const uint8_t *p = run->bytes + psb, *end = run->bytes + run->size; p < end; p++) {
+    const uint8_t *end = run->bytes + run->size;
+    bool more = begin_pass(&pass, run, 0);
+    size_t seen = pass.at + 1;
+    for (const uint8_t *p = run->bytes + pass.at; more && p < end; p++) {
         p = memchr(p, PACKET_EXTENDED, (size_t)(end - p));
         if (!p || p + 1 == end)
             return run->size;
-        if (!is_of_event_trace(p))
-            continue;
         size_t at = (size_t)(p - run->bytes);
-        for (size_t next; (next = pt_find_psb(run->bytes, at, psb + 1)) < at;)
-            psb = next;
-        bool more = begin_pass(&pass, run, psb);
-        while (more && pass.at < at)
-            more = next_packet(&pass);
+        if (!is_of_event_trace(p) || at < pass.at)
+            continue;
+        more = move_to(&pass, at, &seen);
         if (more && pass.at == at)
             return at;
     }
@@ -125,24 +138,36 @@ int pt_take_event_trace(struct pt_run *run, bool *found, struct st_error *err)
     return 0;
 }
 
-enum { NR0 = 1, NR1 = 2 };
+/* Most hosts tell so in their first PSB+. */
+enum { HEADERS = 64 };
 
-/* What PIP packets of a pass say, in PSB+ alone or everywhere, until both were seen. */
-static unsigned roots(const struct pt_run *run, bool headers)
+/* Whether a PIP of the first PSB+ is NR=0; *guest: one is NR=1. */
+static bool begins_in_host(const struct pt_run *run, bool *guest)
 {
     struct pass pass;
-    unsigned seen = 0;
+    unsigned headers = 0;
     bool more = begin_pass(&pass, run, 0);
-    while (more && seen != (NR0 | NR1)) {
+    while (more && headers < HEADERS) {
         const uint8_t *p = run->bytes + pass.at;
-        if (is_extended(p, EXTENDED_PIP))
-            seen |= p[2] & 1 ? NR1 : NR0;
-        more = headers && !pass.header ? sync_pass(&pass, pass.at + 1) : next_packet(&pass);
+        if (is_extended(p, EXTENDED_PIP) && !(p[2] & 1))
+            return true;
+        *guest |= is_extended(p, EXTENDED_PIP);
+        headers += !pass.header;
+        more = pass.header ? next_packet(&pass) : sync_pass(&pass, pass.at + 1);
     }
-    return seen;
+    return false;
 }
 
 bool pt_run_has_guests(const struct pt_run *run)
 {
-    return roots(run, true) != NR1 || roots(run, false) != NR1;
+    struct pass pass;
+    bool guest = false;
+    if (begins_in_host(run, &guest) || !guest)
+        return true;
+    for (bool more = begin_pass(&pass, run, 0); more; more = next_packet(&pass)) {
+        const uint8_t *p = run->bytes + pass.at;
+        if (is_extended(p, EXTENDED_PIP) && !(p[2] & 1))
+            return true;
+    }
+    return false;
 }

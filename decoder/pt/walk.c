@@ -85,7 +85,7 @@ static int find_run(struct walk *w, struct code_run *run)
     return rc ? st_nomem(w->err, "the code cache") : 0;
 }
 
-static void push(struct walk *w, uint64_t ip)
+void walk_push(struct walk *w, uint64_t ip)
 {
     w->top = (w->top + 1) % WALK_RETURNS;
     w->returns[w->top] = ip;
@@ -214,7 +214,7 @@ static int decide_call(struct walk *w, struct walk_branch *b)
 {
     int rc = b->direct ? decide_direct(w, b) : ask_tip(w, b);
     if (rc == 0 && !(b->direct && b->run->displacement == 0))
-        push(w, b->next);
+        walk_push(w, b->next);
     return rc;
 }
 
@@ -269,64 +269,6 @@ void walk_send(struct walk *w, const struct walk_branch *b)
     out_event(w->out, (enum dec_kind)kinds[b->run->end], flags, w->ip, b->to, 0);
 }
 
-/* Whether the held event says that tracing went off with this branch. */
-static bool leaves(const struct walk *w, const struct walk_branch *b)
-{
-    const struct pt_event *event = &w->event;
-    if (!w->held || event->type != ptev_disabled || event->status_update)
-        return false;
-    if (event->ip_suppressed)
-        return !b->direct;
-    uint64_t ip = event->variant.disabled.ip;
-    if (b->run->end == CODE_COND_JUMP)
-        return ip == b->target || ip == b->next;
-    return !b->direct || ip == b->target;
-}
-
-/* The held event says that tracing went off, and not with which branch. */
-static bool ends_somewhere(const struct walk *w)
-{
-    return w->held && w->event.type == ptev_disabled && !w->event.status_update && w->event.ip_suppressed;
-}
-
-/* Erratum SKL014: it may have been this direct branch, or another further on. */
-static int lose_end(struct walk *w)
-{
-    w->held = false;
-    w->leave = 0;
-    w->enabled = false;
-    walk_time(w, &w->event_time);
-    return walk_gap(
-        w, 0, DEC_GAP_MISMATCH, NULL,
-        "with which branch at or behind 0x%llx tracing left its address filter is not known: this CPU "
-        "leaves out the address (erratum SKL014)",
-        (unsigned long long)w->ip);
-}
-
-static int leave(struct walk *w, struct walk_branch *b)
-{
-    const struct pt_event *event = &w->event;
-    b->taken = true;
-    b->to = event->ip_suppressed ? 0 : event->variant.disabled.ip;
-    if (b->run->end == CODE_COND_JUMP)
-        b->taken = b->to == b->target;
-    w->held = false;
-    out_ran(w->out, 1);
-    walk_time(w, &w->event_time);
-    walk_send(w, b);
-    out_event(w->out, DEC_DISABLE, 0, w->ip, 0, 0);
-    /* A call comes back behind itself, whoever it was that it called; a direct jump goes on at its target. */
-    w->leave = 0;
-    if (b->run->end == CODE_CALL || b->run->end == CODE_FAR_CALL)
-        w->leave = b->next;
-    else if (b->direct)
-        w->leave = b->to;
-    if (b->run->end == CODE_CALL)
-        push(w, b->next);
-    w->enabled = false;
-    return 0;
-}
-
 /* A far transfer may switch the address space or the virtual machine, or both, in any order: those events
  * come before the packet with its target. */
 static int take_paging(struct walk *w)
@@ -370,10 +312,8 @@ static int walk_branch(struct walk *w, const struct code_run *run)
     b.target = mask(w, b.next + (uint64_t)(int64_t)run->displacement);
     if (rc)
         return rc;
-    if (leaves(w, &b))
-        return leave(w, &b);
-    if (w->skl014 && b.direct && run->end != CODE_COND_JUMP && ends_somewhere(w))
-        return lose_end(w);
+    if (walk_leaves(w, &b))
+        return walk_leave(w, &b);
     if (b.direct && run->end != CODE_COND_JUMP) {
         if (is_endless(w, b.target))
             return w->status & pts_eos
@@ -413,6 +353,8 @@ static int walk_other(struct walk *w, const struct code_run *run)
         rc = walk_take_bound(w, ptev_ptwrite);
     else if (run->end == CODE_MOV_CR3)
         rc = take_paging(w);
+    else if (run->end == CODE_PROBE && walk_probe(w, &rc))
+        return rc;
     if (run->end != CODE_FALLS)
         out_ran(w->out, 1);
     w->ip = mask(w, w->ip + run->length);

@@ -145,6 +145,22 @@ struct walk_branch {
 };
 void walk_send(struct walk *w, const struct walk_branch *b);
 
+/* What is behind a call goes to the return stack. */
+void walk_push(struct walk *w, uint64_t ip);
+
+/* walk_leave.c: */
+
+/* Whether the held event says that tracing went off with this branch, or may have. */
+bool walk_leaves(const struct walk *w, const struct walk_branch *b);
+
+/* Tracing went off with that branch; or a gap, where it is not known whether it was this one. 0 or a
+ * walk_result. */
+int walk_leave(struct walk *w, struct walk_branch *b);
+
+/* At a NOP of the file which an optimised uprobe may have made a call to [uprobes-trampoline]: true if what
+ * the trace tells next may be that one's system call. A gap was reported then, *rc is 0 or a walk_result. */
+bool walk_probe(struct walk *w, int *rc);
+
 /* walk_events.c: */
 
 /* Fetches the next event if one is pending and none is held. 0 or a walk_result. */

@@ -32,4 +32,9 @@ END
 "$STALLTRAP" decode --raw t.pt --image code@0x1000 --cpu 6/94/3 --time 1:0:0 --dump branches >branches 2>err
 grep -q ' power asleep: MWAIT 0x60$' branches || fail "the listing: $(cat branches)"
 grep -q ' power stopped$' branches || fail "the listing: $(cat branches)"
+"$STALLTRAP" decode --raw t.pt --image code@0x1000 --cpu 6/94/3 --time 1:0:0 --dump packets >packets 2>err
+for line in 'pwre c7.1' 'evd type=0 0' 'cfe type=1 vector=32 ip=0' 'pwrx last=c7 deepest=c3' 'tip.pge 6:1000'; do
+    grep -q "^[0-9a-f]* $line\$" packets || fail "no packet $line: $(cat packets)"
+done
+! grep bad packets || fail 'bad packets'
 [ "$failed" = 0 ]

@@ -166,6 +166,17 @@ static void trace_event_trace(struct script *s)
     put_tnt(s, "N");
 }
 
+static void trace_probe(struct script *s)
+{
+    put_tnt(s, "N");
+    put_ip(s, ppt_tip_pgd, 0);
+    put_ip(s, ppt_tip_pge, 0x50100d);
+    put_tnt(s, "T");
+    put_ip(s, ppt_tip, BASE);
+    put_tnt(s, "NT");
+    put_ip(s, ppt_tip_pgd, 0);
+}
+
 static void trace_newer(struct script *s)
 {
     put_tnt(s, "N");
@@ -378,6 +389,11 @@ static void trace_cut(struct script *s)
     {                                                                                                        \
         0xf3, 0x48, 0x0f, 0xae, 0xe0, 0x75, 0x02, 0xff, 0xe0, 0x0f, 0x05, 0x48, 0xcf, 0xcc                   \
     }
+/* jne; nop; jne; syscall */
+#define PROBE                                                                                                \
+    {                                                                                                        \
+        0x75, 0xfe, 0x0f, 0x1f, 0x44, 0x00, 0x00, 0x75, 0xfe, 0x0f, 0x05                                     \
+    }
 /* jne +3; vmresume; jne -7 */
 #define GUEST                                                                                                \
     {                                                                                                        \
@@ -419,6 +435,7 @@ static const struct seed seeds[] = {
     {"hidden-mode", {0, 0, 8, 0}, GUEST, trace_hidden_mode},
     {"cut-unknown", {0, UNKNOWN | HOLE, 8, 0}, LOOP, trace_cut},
     {"newer", {0, 0, 8, 0}, NEWER, trace_newer},
+    {"probe", {0, 0, 8 | 192, 0}, PROBE, trace_probe},
     {"guest", {0, 0, 8, 0}, GUEST, trace_guest},
     {"event-trace", {0, 0, EVENT_TRACE | 8, 0}, LOOP, trace_event_trace},
     {"no-tnt", {0, 0, NO_TNT | 8, 128}, CALLS, trace_calls},

@@ -13,6 +13,7 @@ enum {
     HEADER = 4,
     BASE = 0x401000,
     OTHER = 0x500000, /* where code appears, and is replaced, while the trace goes on */
+    TRAMPOLINE = 0x501000,
 };
 
 static const uint64_t KERNEL = 0xffffffff81000000; /* where the same code is */
@@ -25,7 +26,12 @@ enum {
 };
 
 /* Bits of the third byte; below them stands the size of the code, by 4 bytes. */
-enum { CODE_SIZE = 63, EVENT_TRACE = 64, NO_TNT = 128 };
+enum {
+    CODE_SIZE = 63,
+    EVENT_TRACE = 64,
+    NO_TNT = 128,
+    PROBED = EVENT_TRACE | NO_TNT /* both: neither of them */
+};
 
 struct check {
     const struct dec_space *space;
@@ -100,8 +106,8 @@ static void configure(struct dec_flow_options *options, const uint8_t *head)
     config->bits = head[0] & 64 ? 32 : 64;
     config->family = head[0] & 128 ? 6 : 0;
     config->model = head[1] & 1 ? 0x3d : 0x5e;
-    config->event_trace = head[2] & EVENT_TRACE;
-    config->no_tnt = head[2] & NO_TNT;
+    config->event_trace = (head[2] & PROBED) == EVENT_TRACE;
+    config->no_tnt = (head[2] & PROBED) == NO_TNT;
     options->snapshot = head[1] & 2;
     options->overwritten = head[1] & 4;
 }
@@ -206,6 +212,15 @@ static bool lay_out(struct dec_images *images, struct dec_space *kernel, struct 
     return map(space, 0, BASE, ncode, 0, image) == 0;
 }
 
+/* As if an optimised uprobe were somewhere in the process. */
+static void map_trampoline(struct dec_images *images, struct dec_space *space)
+{
+    struct dec_image *image;
+    struct dec_image_id id = {.path = "[uprobes-trampoline]", .pid = 1};
+    if (dec_images_get(images, &id, &image, NULL) == 0)
+        dec_space_map(space, 0, TRAMPOLINE, 0x1000, 0, image, NULL);
+}
+
 /* The rest of the input: code, then trace behind a PSB that starts at the code. */
 static void run(struct dec_images *images, struct dec_space *kernel, struct check *check, const uint8_t *data,
                 size_t size)
@@ -221,6 +236,8 @@ static void run(struct dec_images *images, struct dec_space *kernel, struct chec
     size_t ntrace = size - HEADER - ncode;
     uint8_t *code = malloc(ncode + 1), *trace = malloc(ntrace + sizeof(start));
     configure(&options, data);
+    if ((data[2] & PROBED) == PROBED)
+        map_trampoline(images, (struct dec_space *)(uintptr_t)check->space);
     memcpy(code, data + HEADER, ncode);
     memcpy(trace, start, sizeof(start));
     memcpy(trace + sizeof(start), data + HEADER + ncode, ntrace);

@@ -178,6 +178,22 @@ static void many_psbs_while_tracing_is_off(void **state)
     is_linear(headers, 2 * MANY, 2);
 }
 
+/* Times that look like packets of Event Trace, far behind the only PSB. */
+static void likenesses(struct script *s, uint32_t n)
+{
+    code(s);
+    s->config.event_trace = true;
+    put_turns(s, 1);
+    for (uint64_t i = 0; i < n; i++)
+        put_tsc(s, 0x53021302530200 + i);
+}
+
+static void many_bytes_that_look_like_packets(void **state)
+{
+    (void)state;
+    is_linear(likenesses, 4 * MANY, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +201,7 @@ int main(void)
         cmocka_unit_test(many_mappings_of_who_takes_turns),
         cmocka_unit_test(many_changes_of_other_code),
         cmocka_unit_test(many_psbs_while_tracing_is_off),
+        cmocka_unit_test(many_bytes_that_look_like_packets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
