@@ -51,12 +51,15 @@ bool fast_lose(struct fast *f)
     return told;
 }
 
-static bool find(struct fast *f, uint64_t ip)
+/* `now`: at the time that packets told last; else at that of the point before, from which on nothing changes
+ * where only counts are wanted and it was early. */
+static bool find(struct fast *f, uint64_t ip, bool now)
 {
     f->s.lost = false;
     f->s.begin = true;
-    if (!fast_ask_now(f) || (!f->counting && !fast_entry_ip(f, TRAIL_FOUND, 0, ip)))
+    if (!(now ? fast_ask_now(f) : fast_ask(f)) || (!f->counting && !fast_entry_ip(f, TRAIL_FOUND, 0, ip)))
         return false;
+    fast_limit(f);
     fast_stand(f, ip);
     return true;
 }
@@ -66,7 +69,7 @@ static bool search_tip(struct fast *f, const uint8_t *p)
     if (!f->s.on || !packet_ip(p, &f->s.last_ip) || !fast_point(f))
         return false;
     f->s.times.fresh = false;
-    return find(f, f->s.last_ip);
+    return find(f, f->s.last_ip, true);
 }
 
 static bool search_disable(struct fast *f, const uint8_t *p)
@@ -98,7 +101,7 @@ static bool search_interrupt(struct fast *f, const uint8_t *p)
             return false;
     }
     bool known = packet_ip(p, &f->s.last_ip);
-    if ((*p & 0x1f) == PACKET_TIP ? !known || !find(f, f->s.last_ip) : !search_disable(f, p))
+    if ((*p & 0x1f) == PACKET_TIP ? !known || !find(f, f->s.last_ip, false) : !search_disable(f, p))
         return false;
     bool done = !more || fast_point(f);
     f->s.times.fresh = false;
