@@ -82,24 +82,7 @@ grep -q '^armed: .* a thread, 1 thread' arm.err || fail "no rings of threads" ar
 all_there threads thread
 
 # Nothing of what is switched while arm begins, or while a snapshot is taken, is told as lost.
-cat >pingpong.py <<'END'
-import os
-
-ask, answer = os.pipe(), os.pipe()
-if os.fork() == 0:
-    os.close(ask[1])
-    os.close(answer[0])
-    while os.read(ask[0], 1):
-        os.write(answer[1], b"x")
-    os._exit(0)
-os.close(ask[0])
-os.close(answer[1])
-while True:
-    os.write(ask[1], b"x")
-    if not os.read(answer[0], 1):
-        break
-END
-start python3 pingpong.py
+start python3 "$SOURCE/tests/cli/pingpong.py"
 pingpong=$pid
 for round in 1 2; do
     start_arm --source sample -o "round$round" -p "$pingpong" --on 'offcpu>30s'

@@ -5,35 +5,17 @@ set -u
 . "$SOURCE/tests/cli/lib.sh"
 [ "$(id -u)" = 0 ] || { echo "skipped: BPF needs root"; exit 77; }
 
-cat >target.py <<'END'
-import os, sys, time
-
-ask, answer = os.pipe(), os.pipe()
-if os.fork() == 0:
-    os.close(ask[1])
-    os.close(answer[0])
-    while os.read(ask[0], 1):
-        os.write(answer[1], b"x")
-    os._exit(0)
-os.close(ask[0])
-os.close(answer[1])
-naps = 0
-while True:
-    for _ in range(300):
-        os.write(ask[1], b"x")
-        if not os.read(answer[0], 1):
-            sys.exit(0)
-    time.sleep(0.003 if naps % 100 else 0.5)
-    naps += 1
-END
-start python3 target.py
+start python3 "$SOURCE/tests/cli/pingpong.py" naps
 target=$pid
 start_arm --source sample -o t -p "$target" --on 'offcpu>300ms,idle=yes,state=sleeping' --warm-up 1500ms --snapshots 1
 end_of "$arm" 300 arm
 [ "$status" -eq 0 ] || fail "arm ends with $status" arm.out arm.err
 grep -q 'one context switch in [0-9]' arm.err || fail "every switch was sampled: nothing is tried here" arm.err
-waits="offcpu o JOIN thread t ON t.id = o.thread_id WHERE t.tid = $target AND NOT o.preempted AND o.end_ns - o.start_ns > 2500000"
-marked="EXISTS (SELECT 1 FROM mark m WHERE m.thread_id = o.thread_id AND m.name = 'offcpu' AND m.time_ns BETWEEN o.start_ns - 50000 AND o.start_ns"
+waits="offcpu o JOIN thread t ON t.id = o.thread_id WHERE t.tid = $target AND NOT o.preempted AND o.end_ns - o.start_ns > 2500000 AND
+    o.start_ns > (SELECT min(c.start_ns) FROM call c WHERE c.thread_id = o.thread_id)" # not one that it was in as it began to be watched
+# A mark is of the run before its wait: how long before, a machine that stands still decides.
+before="coalesce((SELECT max(p.end_ns) FROM offcpu p WHERE p.thread_id = o.thread_id AND p.end_ns <= o.start_ns), 0)"
+marked="EXISTS (SELECT 1 FROM mark m WHERE m.thread_id = o.thread_id AND m.name = 'offcpu' AND m.time_ns BETWEEN $before AND o.start_ns"
 all=$(sql t.1.db "SELECT count(*) FROM $waits")
 told=$(sql t.1.db "SELECT count(*) FROM $waits AND $marked AND m.detail LIKE 'sleeping in %')")
 naps=$(sql t.1.db "SELECT count(*) FROM $waits AND $marked AND m.detail = 'sleeping in clock_nanosleep')")

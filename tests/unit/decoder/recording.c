@@ -229,7 +229,8 @@ void recording_ksymbol(uint64_t address, uint32_t length, uint16_t flags, const 
     record(PERF_RECORD_KSYMBOL, 0, &fixed, sizeof(fixed), name);
 }
 
-void recording_sample(bool at_switch, const uint64_t *chain, unsigned n)
+/* A sample with a call chain, and `size` bytes of other data behind it. */
+static void chain_sample(uint64_t id, const uint64_t *chain, unsigned n, const void *data, size_t size)
 {
     struct {
         struct perf_event_header header;
@@ -242,21 +243,29 @@ void recording_sample(bool at_switch, const uint64_t *chain, unsigned n)
 
         uint32_t cpu, zero;
 
-        uint64_t n, chain[64];
+        uint64_t n, words[80];
     } r = {.header = {.type = PERF_RECORD_SAMPLE},
-           .id = at_switch ? SWITCHES_ID : CLOCK_ID,
+           .id = id,
            .pid = identity.pid,
            .tid = identity.tid,
            .time = identity.time,
            .cpu = identity.cpu,
            .n = n};
+    size_t used = n * sizeof(*chain) + size;
     struct st_error err = {0};
 
-    assert_true(n <= 64);
+    assert_true(used <= sizeof(r.words));
     if (n)
-        memcpy(r.chain, chain, n * sizeof(*chain));
-    r.header.size = (uint16_t)(sizeof(r) - (64 - n) * sizeof(*chain));
+        memcpy(r.words, chain, n * sizeof(*chain));
+    if (size)
+        memcpy(r.words + n, data, size);
+    r.header.size = (uint16_t)(sizeof(r) - sizeof(r.words) + used);
     check(pd_writer_record(writer, &r.header, &err), &err);
+}
+
+void recording_sample(bool at_switch, const uint64_t *chain, unsigned n)
+{
+    chain_sample(at_switch ? SWITCHES_ID : CLOCK_ID, chain, n, NULL, 0);
 }
 
 void recording_branches(const uint64_t (*branches)[2], unsigned n)
@@ -325,26 +334,7 @@ void recording_syscall(int64_t number, int64_t result)
 
 void recording_left(int64_t state, const uint64_t *chain, unsigned n)
 {
-    struct {
-        struct perf_event_header header;
-
-        uint64_t id;
-
-        uint32_t pid, tid;
-
-        uint64_t time;
-
-        uint32_t cpu, zero;
-
-        uint64_t n, bytes[32];
-    } r = {.header = {.type = PERF_RECORD_SAMPLE},
-           .id = LEFT_ID,
-           .pid = identity.pid,
-           .tid = identity.tid,
-           .time = identity.time,
-           .cpu = identity.cpu,
-           .n = n};
-    struct {
+    const struct {
         uint32_t size;
 
         uint8_t common[8];
@@ -362,13 +352,8 @@ void recording_left(int64_t state, const uint64_t *chain, unsigned n)
         uint8_t padding[4]; /* records are of 8 bytes each */
     } __attribute__((packed))
     raw = {.size = sizeof(raw) - sizeof(raw.size), .prev_pid = (int32_t)identity.tid, .prev_state = state};
-    struct st_error err = {0};
 
-    assert_true(n * sizeof(*chain) + sizeof(raw) <= sizeof(r.bytes));
-    memcpy(r.bytes, chain, n * sizeof(*chain));
-    memcpy(r.bytes + n, &raw, sizeof(raw));
-    r.header.size = (uint16_t)(sizeof(r) - sizeof(r.bytes) + n * sizeof(*chain) + sizeof(raw));
-    check(pd_writer_record(writer, &r.header, &err), &err);
+    chain_sample(LEFT_ID, chain, n, &raw, sizeof(raw));
 }
 
 void recording_stall(const struct st_stall_record *r)
