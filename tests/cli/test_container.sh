@@ -80,13 +80,16 @@ chmod 644 "/var/lib/docker/containers/$docker_id/config.v2.json"
 "$STALLTRAP" arm --container x --cgroup y 2>err
 [ $? = 2 ] && grep -q 'one target only' err || fail "two targets" err
 
+# In a chroot the paths of the kernel's records and those of /proc/PID/maps begin at two roots: code that is mapped later stays without a name.
+[ /proc/1/root/. -ef / ] || { echo "skipped: this is a chroot"; exit 77; }
+
 # A process in a root of its own, moved into the container; then one that is started there later.
 mkdir -p box/bin box/proc
 cc -O1 -g -static -pthread -o box/bin/st-in-box "$SOURCE/tests/workloads/comer.c" || fail "cc"
 recorded() { # DB TID FILE: what it computed, in code that the host does not have by that name
     [ ! -e "$3" ] || fail "$3 is there on the host"
     [ "$(sql "$1" "SELECT count(*) > 0 FROM calls WHERE tid = $2 AND function = 'compute_here' AND module GLOB '*st-in-box'")" = 1 ] ||
-        fail "$1: nothing of what $2 computed: $(sql "$1" "SELECT DISTINCT function, module FROM calls WHERE tid = $2"; sql "$1" "SELECT * FROM gaps") $(cp "$1".* /tmp/tg/)" arm.out arm.err
+        fail "$1: nothing of what $2 computed: $(sql "$1" "SELECT DISTINCT function, module FROM calls WHERE tid = $2"; sql "$1" "SELECT * FROM gaps")" arm.out arm.err
     # names
     [ "$(sql "$1" "SELECT group_concat(DISTINCT name || ' ' || process) FROM threads WHERE tid = $2")" = "st-in-box st-in-box" ] || fail "$1: $2 is not named"
 }
