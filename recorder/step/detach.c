@@ -82,6 +82,21 @@ static void on_signal_stop(struct step_helper *h, struct step_thread *t, int sig
     detach(h, t, sig);
 }
 
+/* At the entry of a system call the thread would take our letting it go for a signal, and a wait would fail
+ * (kernel/ptrace.c, ptrace_unlink() sets TIF_SIGPENDING; nothing clears it before the call looks): we ask it
+ * to stop, and let it go at the exit. */
+static void on_syscall_stop(struct step_helper *h, struct step_thread *t)
+{
+    if (t->run == STEP_RUN_TO_SYSCALL) {
+        t->run = STEP_RUN_IN_SYSCALL;
+        ptrace(PTRACE_SYSCALL, t->tid, 0, 0);
+        return;
+    }
+    if (t->run == STEP_RUN_IN_SYSCALL)
+        restore_syscall(t);
+    detach(h, t, 0);
+}
+
 static void on_stop(struct step_helper *h, struct step_thread *t, int status)
 {
     int sig = WSTOPSIG(status), event = status >> 16;
@@ -94,9 +109,7 @@ static void on_stop(struct step_helper *h, struct step_thread *t, int status)
         step_thread_exec(h, t, (pid_t)former);
     }
     if (!event && sig == SYSCALL_STOP) {
-        if (t->run == STEP_RUN_IN_SYSCALL)
-            restore_syscall(t);
-        detach(h, t, 0);
+        on_syscall_stop(h, t);
     } else if (!event) {
         on_signal_stop(h, t, sig);
     } else if (step_signal_pending(t->tid, SIGTRAP) && t->recording) {

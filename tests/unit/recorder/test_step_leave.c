@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 
 #include <cmocka.h>
@@ -326,6 +328,82 @@ static void test_tells_that_the_helper_died(void **state)
     harness_close(&x);
 }
 
+/* ------------------------------------------------------------------ */
+/* On the way into a wait                                              */
+
+enum { RECEIVERS = 16, VISITS = 60 };
+
+/* How a wait of 1 ms for a byte that never comes ended, each time. */
+static struct {
+    _Atomic unsigned timed_out, interrupted;
+} * receives;
+
+/* A few instructions lead from a wait to the next one, so that many of these threads are about to enter it.
+ */
+static void *receive(void *arg)
+{
+    int *fd = arg;
+    char byte;
+
+    for (;;) {
+        register long flags asm("r10") = 0;
+        register long no_address asm("r8") = 0;
+        register long no_length asm("r9") = 0;
+        long rc;
+
+        asm volatile("syscall"
+                     : "=a"(rc)
+                     : "a"((long)SYS_recvfrom), "D"((long)*fd), "S"(&byte), "d"(1l), "r"(flags),
+                       "r"(no_address), "r"(no_length)
+                     : "rcx", "r11", "memory");
+        if (rc == -EAGAIN)
+            receives->timed_out++;
+        else if (rc == -EINTR)
+            receives->interrupted++;
+    }
+    return NULL;
+}
+
+static int receiving_program(void)
+{
+    const struct timeval wait = {.tv_usec = 1000};
+    pthread_t threads[RECEIVERS];
+    int pairs[RECEIVERS][2];
+
+    for (size_t i = 0; i < RECEIVERS; i++)
+        if (socketpair(AF_UNIX, SOCK_STREAM, 0, pairs[i]) ||
+            setsockopt(pairs[i][0], SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait)) ||
+            pthread_create(&threads[i], NULL, receive, pairs[i]))
+            return 1;
+    pause();
+    return 0;
+}
+
+static void test_leaves_on_the_way_into_a_wait(void **state)
+{
+    struct harness x;
+    pid_t pid;
+
+    (void)state;
+    receives = mmap(NULL, sizeof(*receives), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(receives, MAP_FAILED);
+    harness_fork(&x, NULL, receiving_program);
+    pid = x.child;
+    harness_let_go(&x);
+    for (int i = 0; i < VISITS; i++) {
+        unsigned before = receives->timed_out;
+        struct harness arm = {.go = -1};
+
+        harness_arm_pid(&arm, &pid);
+        assert_true(UNTIL(receives->timed_out > before + RECEIVERS));
+        harness_close(&arm);
+    }
+    kill(pid, SIGKILL);
+    harness_wait(&x);
+    assert_int_equal(receives->interrupted, 0);
+    munmap(receives, sizeof(*receives));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +411,7 @@ int main(void)
         cmocka_unit_test(test_leaves_and_comes_back),
         cmocka_unit_test(test_leaves_without_breakpoints),
         cmocka_unit_test(test_leaves_amid_flags),
+        cmocka_unit_test(test_leaves_on_the_way_into_a_wait),
         cmocka_unit_test(test_refuses_a_traced_process),
         cmocka_unit_test(test_refuses_what_has_ended),
         cmocka_unit_test(test_tells_that_the_helper_died),
