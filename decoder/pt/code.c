@@ -60,6 +60,11 @@ void code_free(struct code *code)
     free(code);
 }
 
+size_t code_count(const struct code *code)
+{
+    return code->used;
+}
+
 static size_t hash(const struct dec_image *image, uint64_t offset, unsigned mode)
 {
     uint64_t h = ((uintptr_t)image >> 4) * 0x9e3779b97f4a7c15u ^ (offset * 4 + mode);

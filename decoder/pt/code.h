@@ -40,6 +40,9 @@ struct code_run {
 
 struct code;
 
+/* How many runs are kept. */
+size_t code_count(const struct code *code);
+
 enum { CODE_NO_BYTES = 1 };
 
 /* ST_ENOMEM. */

@@ -38,6 +38,26 @@ int fast_new(struct fast **fast, struct fast_graph *graph, struct walk *w, struc
     return 0;
 }
 
+void fast_lend(struct fast *f, struct walk *w)
+{
+    struct fast kept = *f;
+    memset(f, 0, sizeof(*f));
+    f->w = w;
+    f->pool = kept.pool;
+    f->graph = kept.graph;
+    f->nodes = kept.nodes;
+    f->exact_visits = kept.exact_visits;
+    f->weights = kept.weights;
+    f->hits = kept.hits;
+    f->counting = kept.counting;
+    f->delta = kept.delta;
+    memcpy(f->reached, kept.reached, sizeof(f->reached));
+    f->trail = kept.trail;
+    f->gaps = kept.gaps;
+    f->ahead.headers = kept.ahead.headers;
+    f->trail.n = f->gaps.n = f->ahead.headers.n = 0;
+}
+
 void fast_free(struct fast *f)
 {
     if (!f)

@@ -203,6 +203,9 @@ typedef ST_VEC(size_t) psb_list; /* offsets in a run of bytes */
 int fast_new(struct fast **fast, struct fast_graph *graph, struct walk *w, struct st_error *err);
 void fast_free(struct fast *fast);
 
+/* Lends a walk to another ring, as if it were new: with what it knows of the graph. */
+void fast_lend(struct fast *fast, struct walk *w);
+
 /* Walks all of a run of bytes by turns of both walks. As walk_run(). */
 int fast_run(struct fast *fast, const struct pt_run *run);
 

@@ -43,10 +43,12 @@ static bool is_told(const struct fast *f, uint32_t node, unsigned side)
         return true;
     if (side == FAST_FALL)
         return false;
-    if (!info->asked)
-        info->idle = stays(f, info);
-    info->asked = true;
-    return !info->idle;
+    unsigned known = atomic_load_explicit(&info->stays, memory_order_relaxed);
+    if (known == FAST_NOT_ASKED) {
+        known = stays(f, info) ? FAST_STAYS : FAST_GOES;
+        atomic_store_explicit(&info->stays, (uint8_t)known, memory_order_relaxed);
+    }
+    return known == FAST_GOES;
 }
 
 /* The weight of a node alone. */

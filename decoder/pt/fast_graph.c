@@ -1,6 +1,7 @@
 /* Nodes and edges of code, and the code epochs they belong to. */
 #include "decoder/pt/fast_graph.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -20,6 +21,29 @@ void *fast_reserve(size_t size, bool large)
     return at;
 }
 
+/* NULL: no memory. */
+static struct fast_table *new_table(size_t n, struct fast_table *smaller, bool large)
+{
+    struct fast_table *table = malloc(sizeof(*table));
+    if (!table)
+        return NULL;
+    *table = (struct fast_table){fast_reserve(n * sizeof(struct fast_slot), large), n, smaller};
+    if (table->slots)
+        return table;
+    free(table);
+    return NULL;
+}
+
+static void free_tables(struct fast_table *table)
+{
+    while (table) {
+        struct fast_table *smaller = table->smaller;
+        munmap(table->slots, table->n * sizeof(*table->slots));
+        free(table);
+        table = smaller;
+    }
+}
+
 int fast_graph_new(struct fast_graph *graph, size_t bytes, struct st_error *err)
 {
     memset(graph, 0, sizeof(*graph));
@@ -29,10 +53,9 @@ int fast_graph_new(struct fast_graph *graph, size_t bytes, struct st_error *err)
     graph->epochs = fast_reserve(FAST_EPOCHS * sizeof(*graph->epochs), false);
     graph->epoch_slots = fast_reserve(FAST_EPOCH_SLOTS * sizeof(*graph->epoch_slots), false);
     graph->n = 1;
-    graph->nslots = graph->large ? FIRST_SLOTS_LARGE : FIRST_SLOTS;
-    graph->slots = fast_reserve(graph->nslots * sizeof(*graph->slots), graph->large);
+    graph->table = new_table(graph->large ? FIRST_SLOTS_LARGE : FIRST_SLOTS, NULL, graph->large);
     pthread_mutex_init(&graph->lock, NULL);
-    if (graph->info && graph->succ && graph->epochs && graph->epoch_slots && graph->slots &&
+    if (graph->info && graph->succ && graph->epochs && graph->epoch_slots && graph->table &&
         code_new(&graph->code, err) == 0)
         return 0;
     fast_graph_free(graph);
@@ -49,11 +72,18 @@ void fast_graph_free(struct fast_graph *graph)
         munmap(graph->epochs, FAST_EPOCHS * sizeof(*graph->epochs));
     if (graph->epoch_slots)
         munmap(graph->epoch_slots, FAST_EPOCH_SLOTS * sizeof(*graph->epoch_slots));
-    if (graph->slots)
-        munmap(graph->slots, graph->nslots * sizeof(*graph->slots));
+    free_tables(graph->table);
     code_free(graph->code);
     pthread_mutex_destroy(&graph->lock);
     memset(graph, 0, sizeof(*graph));
+}
+
+uint32_t fast_graph_count(struct fast_graph *graph)
+{
+    pthread_mutex_lock(&graph->lock);
+    uint32_t n = graph->n;
+    pthread_mutex_unlock(&graph->lock);
+    return n;
 }
 
 static bool is_epoch(const struct code_epoch *a, const struct code_epoch *b)
@@ -121,28 +151,38 @@ static size_t hash(uint32_t epoch, uint64_t ip)
     return (size_t)(h ^ h >> 29);
 }
 
-static struct fast_slot *slot_of(const struct fast_graph *graph, uint32_t epoch, uint64_t ip)
+/* Where a node is, or would be. *node: its number, or 0. */
+static struct fast_slot *slot_of(const struct fast_table *table, uint32_t epoch, uint64_t ip, uint32_t *node)
 {
-    size_t i = hash(epoch, ip) & (graph->nslots - 1);
-    while (graph->slots[i].node && (graph->slots[i].start != ip || graph->slots[i].epoch != epoch))
-        i = (i + 1) & (graph->nslots - 1);
-    return &graph->slots[i];
+    for (size_t i = hash(epoch, ip);; i++) {
+        struct fast_slot *slot = &table->slots[i & (table->n - 1)];
+        *node = atomic_load_explicit(&slot->node, memory_order_acquire);
+        if (!*node || (slot->start == ip && slot->epoch == epoch))
+            return slot;
+    }
+}
+
+static void put_slot(const struct fast_table *table, uint32_t epoch, uint64_t ip, uint32_t node)
+{
+    uint32_t none;
+    struct fast_slot *slot = slot_of(table, epoch, ip, &none);
+    slot->start = ip;
+    slot->epoch = epoch;
+    atomic_store_explicit(&slot->node, node, memory_order_release);
 }
 
 static int grow(struct fast_graph *graph)
 {
-    struct fast_slot *old = graph->slots;
-    size_t n = graph->nslots;
-    struct fast_slot *slots = fast_reserve(n * 2 * sizeof(*slots), graph->large);
-    if (!slots)
+    struct fast_table *old = graph->table, *table = new_table(2 * old->n, old, graph->large);
+    if (!table)
         return -1;
-    graph->slots = slots;
-    graph->nslots = n * 2;
-    for (size_t i = 0; i < n; i++) {
-        if (old[i].node)
-            *slot_of(graph, old[i].epoch, old[i].start) = old[i];
+    for (size_t i = 0; i < old->n; i++) {
+        const struct fast_slot *slot = &old->slots[i];
+        uint32_t node = atomic_load_explicit(&slot->node, memory_order_relaxed);
+        if (node)
+            put_slot(table, slot->epoch, slot->start, node);
     }
-    munmap(old, n * sizeof(*old));
+    graph->table = table;
     return 0;
 }
 
@@ -178,21 +218,26 @@ static fast_edge add(struct fast_graph *graph, uint32_t epoch, uint64_t time, ui
     const struct code_epoch *w = &graph->epochs[epoch];
     uint32_t node = graph->n;
     struct fast_node_info *info = &graph->info[node];
-    if (node == FAST_NODES || (node * (size_t)2 > graph->nslots && grow(graph)))
+    const struct fast_table *table = graph->table;
+    if (node == FAST_NODES || (node * (size_t)2 > table->n && grow(graph)))
         return FAST_NO_EDGE;
     if (!w->space || code_decode(graph->code, w->space, time, ip, w->mode, &info->run))
         info->run = (struct code_run){.end = CODE_NONE};
     info->start = ip;
     info->epoch = epoch;
     graph->n++;
-    *slot_of(graph, epoch, ip) = (struct fast_slot){.start = ip, .epoch = epoch, .node = node};
+    put_slot(graph->table, epoch, ip, node);
     return edge_to(graph, node);
 }
 
 fast_edge fast_graph_at(struct fast_graph *graph, uint32_t epoch, uint64_t time, uint64_t ip)
 {
+    uint32_t node;
+    slot_of(atomic_load_explicit(&graph->table, memory_order_acquire), epoch, ip, &node);
+    if (node)
+        return edge_to(graph, node);
     pthread_mutex_lock(&graph->lock);
-    uint32_t node = slot_of(graph, epoch, ip)->node;
+    slot_of(graph->table, epoch, ip, &node);
     fast_edge edge = node ? edge_to(graph, node) : add(graph, epoch, time, ip);
     pthread_mutex_unlock(&graph->lock);
     return edge;

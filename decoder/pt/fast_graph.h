@@ -63,6 +63,9 @@ struct fast_shared_succ {
     _Atomic(fast_edge) to[2];
 };
 
+/* Whether it stays within a function. Any walk may ask, and finds the same. */
+enum fast_stays { FAST_NOT_ASKED, FAST_STAYS, FAST_GOES };
+
 /* What the walk along the edges does not look at. */
 struct fast_node_info {
     uint64_t start;
@@ -71,7 +74,7 @@ struct fast_node_info {
 
     uint32_t epoch; /* index of code_epoch */
 
-    bool asked, idle; /* of a direct jump: whether it stays within a function, when `asked` */
+    _Atomic(uint8_t) stays; /* enum fast_stays, of a direct jump */
 };
 
 /* Code as it stood in an address space over a time in which nothing that was mapped there was replaced. */
@@ -88,11 +91,20 @@ struct fast_slot {
 
     uint32_t epoch;
 
-    uint32_t node; /* 0: free */
+    _Atomic(uint32_t) node; /* 0: free; set when the rest is */
+};
+
+/* Hash of code epoch and start. */
+struct fast_table {
+    struct fast_slot *slots;
+
+    size_t n;
+
+    struct fast_table *smaller; /* that it replaced, in which others may still be looking */
 };
 
 /* Shared by the walks of several threads: what a node number or code epoch that one of them was given stands
- * for does not change; the rest is behind the lock. */
+ * for does not change. What is there is looked up without the lock, what is not is added behind it. */
 struct fast_graph {
     pthread_mutex_t lock;
 
@@ -102,9 +114,7 @@ struct fast_graph {
 
     uint32_t n; /* the first is none */
 
-    struct fast_slot *slots; /* hash of code epoch and start */
-
-    size_t nslots;
+    struct fast_table *_Atomic table;
 
     struct code_epoch *epochs; /* reserved for FAST_EPOCHS */
 
@@ -121,6 +131,9 @@ struct fast_graph {
 /* For so many bytes of trace. ST_ENOMEM. */
 int fast_graph_new(struct fast_graph *graph, size_t bytes, struct st_error *err);
 void fast_graph_free(struct fast_graph *graph);
+
+/* How many nodes there are, while others add some. */
+uint32_t fast_graph_count(struct fast_graph *graph);
 
 /* The code epoch of a space at a time (NULL: no code is known in it); its index, or -1 (no memory). */
 int fast_graph_epoch(struct fast_graph *graph, const struct dec_space *space, uint64_t time,

@@ -5,6 +5,7 @@
 #include "decoder/pt/config.h"
 #include "decoder/pt/fast.h"
 #include "decoder/pt/prepare.h"
+#include "decoder/pt/session.h"
 #include "decoder/pt/walk.h"
 
 #include <stdatomic.h>
@@ -72,32 +73,43 @@ static int walk_runs(struct walk *w, struct fast *fast, pt_runs *runs)
     return rc;
 }
 
-/* The fast walk. NULL: there is no room for its tables, of which little is used (vm.overcommit_memory 2, a
- * limit of the address space); libipt's walk needs none. */
-static struct fast *new_fast(struct walk *w, struct fast_graph *graph, size_t bytes)
+/* There is no room for the tables of the fast walk, of which little is used (vm.overcommit_memory 2, a limit
+ * of the address space); libipt's walk needs none. */
+static void tell_of_slow_walk(void)
 {
     static atomic_flag told = ATOMIC_FLAG_INIT;
+    if (!atomic_flag_test_and_set(&told))
+        st_log_warn("the kernel grants too little address space for the fast decoder; decoding goes on more "
+                    "slowly, with the same result (see vm.overcommit_memory, ulimit -v)");
+}
+
+/* Runs of a ring, with what the walk was lent. */
+static int walk_lent(struct walk *w, struct session_lent *lent, pt_runs *runs)
+{
     const struct dec_flow_options *options = w->options;
-    struct fast *fast = NULL;
     struct st_error ignored = {0};
-    if (fast_graph_new(graph, bytes, &ignored) || fast_new(&fast, graph, w, &ignored)) {
-        if (!atomic_flag_test_and_set(&told))
-            st_log_warn(
-                "the kernel grants too little address space for the fast decoder; decoding goes on more "
-                "slowly, with the same result (see vm.overcommit_memory, ulimit -v)");
-        return NULL;
-    }
-    if (options->threads > 1 && !options->emit)
-        fast_pool_new(&fast->pool, fast, options->threads, &ignored); /* else it walks alone */
-    return fast;
+    w->code = lent->code;
+    if (!lent->fast && !options->reference && !options->config.no_tnt)
+        tell_of_slow_walk();
+    if (lent->fast && !lent->fast->pool && options->threads > 1 && !options->emit)
+        fast_pool_new(&lent->fast->pool, lent->fast, options->threads, &ignored); /* else it walks alone */
+    return walk_runs(w, lent->fast, runs);
+}
+
+static size_t bytes_of(const pt_runs *runs)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < runs->n; i++)
+        bytes += runs->at[i].size;
+    return bytes;
 }
 
 static int walk_all(const struct dec_flow_options *options, pt_runs *runs, struct dec_flow_counts *counts,
                     struct st_error *err)
 {
     struct flow_out out;
-    struct fast *fast = NULL;
-    struct fast_graph graph = {0};
+    struct dec_session *own = NULL, *session = options->session;
+    struct session_lent lent;
     struct walk *w = calloc(1, sizeof(*w));
     if (!w)
         return st_nomem(err, "the flow decoder");
@@ -111,21 +123,47 @@ static int walk_all(const struct dec_flow_options *options, pt_runs *runs, struc
     w->counts = counts;
     w->err = err;
     w->where = (struct dec_where){.pid = -1, .tid = -1, .cpu = -1};
-    rc = code_new(&w->code, err);
-    size_t bytes = 0;
-    for (size_t i = 0; i < runs->n; i++)
-        bytes += runs->at[i].size;
-    if (rc == 0 && !options->reference && !options->config.no_tnt)
-        fast = new_fast(w, &graph, bytes);
+    if (!session)
+        rc = dec_session_new(bytes_of(runs), &own, err);
+    if (own)
+        session = own;
     if (rc == 0)
-        rc = walk_runs(w, fast, runs);
-    fast_free(fast);
-    if (graph.info)
-        fast_graph_free(&graph);
-    code_free(w->code);
+        rc = session_lend(session, w, &lent, err);
+    if (rc == 0) {
+        rc = walk_lent(w, &lent, runs);
+        session_return(session, &lent);
+    }
+    dec_session_free(own);
     out_free(&out);
     free(w);
     return rc;
+}
+
+void dec_flow_counts_add(struct dec_flow_counts *to, const struct dec_flow_counts *more)
+{
+    bool first = to->time_points == 0;
+    to->instructions += more->instructions;
+    to->cond_jump += more->cond_jump;
+    to->jump += more->jump;
+    to->call += more->call;
+    to->ret += more->ret;
+    to->far_call += more->far_call;
+    to->far_return += more->far_return;
+    to->far_jump += more->far_jump;
+    to->taken += more->taken;
+    to->indirect += more->indirect;
+    to->errors += more->errors;
+    to->overflows += more->overflows;
+    to->gaps += more->gaps;
+    to->bytes += more->bytes;
+    to->slow += more->slow;
+    for (unsigned i = 0; i < DEC_SLOW_CAUSES; i++)
+        to->slow_by[i] += more->slow_by[i];
+    if (more->time_points && (first || more->first_time < to->first_time))
+        to->first_time = more->first_time;
+    if (more->time_points && (first || more->last_time > to->last_time))
+        to->last_time = more->last_time;
+    to->time_points += more->time_points;
 }
 
 int dec_flow_run(const struct dec_flow_options *options, const struct dec_piece *pieces, size_t npieces,

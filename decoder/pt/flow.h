@@ -140,14 +140,31 @@ struct dec_flow_counts {
     uint64_t slow_by[DEC_SLOW_CAUSES];
 };
 
+/* Adds what was decoded of another ring. */
+void dec_flow_counts_add(struct dec_flow_counts *to, const struct dec_flow_counts *more);
+
 struct dec_flow;
 
 /* Some bytes of a piece were copied, and are not looked at before the end. Called by several threads at once.
  */
 typedef void dec_forget_fn(void *ctx, const uint8_t *bytes, size_t size);
 
+/* What the rings of one decode share: the code that was decoded, as a graph. Several threads may run rings
+ * over it at once. What a ring decodes to is the same with and without it. */
+struct dec_session;
+
+/* For so many bytes of trace in all rings. ST_ENOMEM. */
+int dec_session_new(size_t bytes, struct dec_session **session, struct st_error *err);
+
+/* NULL is allowed. */
+void dec_session_free(struct dec_session *session);
+
 struct dec_flow_options {
     struct dec_pt_config config;
+
+    struct dec_session *session; /* NULL: none. The address spaces that `where` tells of must be the same, and
+                                    unchanged, as long as it lives; all its rings are run with `emit`, and the
+                                    same `terse` */
 
     uint32_t ring; /* handed on in dec_stream_info and to `where` */
 

@@ -182,6 +182,25 @@ static void compare(struct dec_flow_options options, const struct dec_piece *pie
     }
 }
 
+/* So does a ring behind another that shares what it knows of the code. */
+static void compare_session(struct dec_flow_options options, const struct dec_piece *pieces, size_t npieces,
+                            const struct dec_flow_counts *counts)
+{
+    const struct check *alone = options.emit_ctx;
+    require(dec_session_new(pieces[0].size, &options.session, NULL) == 0);
+    for (int ring = 0; ring < 2; ring++) {
+        struct check check = {.space = alone->space, .unknown = alone->unknown};
+        struct dec_flow_counts again = {0};
+        options.emit_ctx = &check;
+        require(dec_flow_run(&options, pieces, npieces, &again, NULL) == 0);
+        require(check.hash == alone->hash);
+        forget_slow(&again);
+        require(memcmp(&again, counts, sizeof(again)) == 0);
+        st_vec_free(&check.events);
+    }
+    dec_session_free(options.session);
+}
+
 static int map(struct dec_space *space, uint64_t time, uint64_t address, uint64_t n, uint64_t offset,
                struct dec_image *image)
 {
@@ -254,6 +273,7 @@ static void run(struct dec_images *images, struct dec_space *kernel, struct chec
         forget_slow(&counts);
         compare(options, pieces, npieces, &counts);
         compare_terse(options, pieces, npieces, &counts, check);
+        compare_session(options, pieces, npieces, &counts);
     }
     st_vec_free(&check->events);
     free(trace);

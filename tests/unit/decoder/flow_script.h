@@ -309,6 +309,29 @@ static inline void script_forget_slow(struct dec_flow_counts *counts)
     memset(counts->slow_by, 0, sizeof(counts->slow_by));
 }
 
+/* Ring after ring that share what they know of the code tell the same. */
+static inline void script_compare_session(struct script *s, const struct dec_piece *pieces, size_t n)
+{
+    struct dec_flow_options options = script_options(s);
+    struct dec_flow_counts expected = s->counts;
+    expected.slow = s->slow;
+    assert_int_equal(dec_session_new(n ? pieces[0].size : 0, &options.session, NULL), 0);
+    for (int ring = 0; ring < 3; ring++) {
+        struct script_reference r = {0};
+        struct dec_flow_counts counts = {0};
+        options.emit = script_reference_emit;
+        options.emit_ctx = &r;
+        assert_int_equal(dec_flow_run(&options, pieces, n, &counts, NULL), 0);
+        memset(counts.slow_by, 0, sizeof(counts.slow_by));
+        assert_memory_equal(&counts, &expected, sizeof(counts));
+        assert_int_equal(r.events.n, s->events.n);
+        for (size_t i = 0; i < r.events.n; i++)
+            assert_memory_equal(&r.events.at[i], &s->events.at[i], sizeof(*r.events.at));
+        st_vec_free(&r.events);
+    }
+    dec_session_free(options.session);
+}
+
 /* libipt's walk alone tells the same, and so do counts without events, by one thread and by several; what a
  * stack is told is the same but for what it does not need. */
 static inline void script_compare(struct script *s, const struct dec_piece *pieces, size_t n)
@@ -362,6 +385,8 @@ static inline int script_run_pieces(struct script *s, const struct dec_piece *pi
     script_forget_slow(&s->counts);
     if (rc == 0)
         script_compare(s, pieces, n);
+    if (rc == 0)
+        script_compare_session(s, pieces, n);
     return rc;
 }
 
