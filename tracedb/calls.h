@@ -24,6 +24,8 @@ struct tdb_calls {
     uint32_t symbols, depths; /* one more than the highest */
 
     bool disorder; /* not sorted by start, or a parent behind its child */
+
+    const uint32_t *ids; /* of symbols, as they are read: by what was added; NULL: the same. The caller's */
 };
 
 /* More calls, sorted by start, parents before their children. `work`: what ran during each; NULL: not known.
@@ -67,6 +69,8 @@ static inline int tdb_calls_next(struct tdb_calls_reader *r, struct tdb_call *ca
         r->before = 0;
     r->spool.at = tdb_unpack(r->spool.at, call, (uint32_t)r->next, r->before);
     r->before = call->span.start;
+    if (r->calls->ids)
+        call->span.symbol = r->calls->ids[call->span.symbol];
     r->next++;
     return 1;
 }

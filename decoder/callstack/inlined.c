@@ -170,7 +170,7 @@ static int running(struct dec_stack *s, const struct dec_function **function)
     *function = stk_function(s, s->at);
     if (!*function)
         return -1;
-    if ((*function)->family != of_top->family)
+    if (!dec_same_family(*function, of_top))
         *function = NULL;
     return 0;
 }

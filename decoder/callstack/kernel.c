@@ -147,7 +147,7 @@ static int place(struct dec_stack *s, uint64_t address)
 
     if (!function)
         return -1;
-    if (function->family == stk_top(s)->function->family)
+    if (dec_same_family(function, stk_top(s)->function))
         return 0;
     i = stk_find_return(s, address);
     if (i >= 0) {

@@ -287,7 +287,7 @@ int stk_unpark_function(struct dec_stack *s, size_t keep, const struct dec_funct
         struct parked p = s->parked.at[i];
         size_t n = p.n;
 
-        while (n > 0 && p.frames[n - 1].function->family != function->family)
+        while (n > 0 && !dec_same_family(p.frames[n - 1].function, function))
             n--;
         if (n == 0)
             continue;

@@ -19,7 +19,7 @@ static bool is_entry(const struct dec_function *function, uint64_t address)
 long stk_find_function(const struct dec_stack *s, size_t n, const struct dec_function *function)
 {
     for (size_t i = n; i-- > 0;)
-        if (s->frames.at[i].function->family == function->family && s->frames.at[i].kind != FRAME_SIGNAL &&
+        if (dec_same_family(s->frames.at[i].function, function) && s->frames.at[i].kind != FRAME_SIGNAL &&
             s->frames.at[i].kind != FRAME_KERNEL && s->frames.at[i].kind != FRAME_INNER)
             return (long)i;
     return -1;
@@ -88,7 +88,7 @@ int stk_call(struct dec_stack *s, const struct dec_event *e)
         return 0; /* it drops the address that the call pushed */
     if (!f.ret && f.function == top->function && f.function->role == DEC_ROLE_UNKNOWN)
         return 0; /* from and to code of which nothing is known: no return would be found to belong to it */
-    if (f.function->family == top->function->family && !is_entry(f.function, e->to) && !f.function->guessed)
+    if (dec_same_family(f.function, top->function) && !is_entry(f.function, e->to) && !f.function->guessed)
         return call_within(s, e, f.ret);
     return stk_push(s, &f, f.function->symbol, 0);
 }
@@ -194,7 +194,7 @@ static int stray(struct dec_stack *s, uint64_t address, const struct dec_functio
 
     if (done)
         return done < 0 ? -1 : 0;
-    if (function->family == stk_top(s)->function->family)
+    if (dec_same_family(function, stk_top(s)->function))
         return 0;
     done = stk_resumed(s, address, function);
     if (!done)
@@ -340,7 +340,7 @@ int stk_jump(struct dec_stack *s, const struct dec_event *e)
     function = stk_function(s, e->to);
     if (!function)
         return -1;
-    if (function->family == top->function->family || function->role == DEC_ROLE_RETURN_THUNK)
+    if (dec_same_family(function, top->function) || function->role == DEC_ROLE_RETURN_THUNK)
         return 0;
     if (is_entry(function, e->to) && !((e->flags & DEC_INDIRECT) && lands_in_part(s, function)))
         return jump_to_entry(s, function);

@@ -41,6 +41,8 @@ struct dec_function {
 
     uint32_t family; /* the same for the pieces into which the compiler cut one function (foo, foo.cold) */
 
+    bool whole; /* no split-off piece: several functions of one file may have one name, and that family */
+
     enum dec_role role;
 
     bool guessed; /* the bounds are: several functions may be in it */
@@ -49,6 +51,12 @@ struct dec_function {
 
     struct dec_inline_tree *inlined; /* what was inlined in it; NULL: nothing, or it is not wanted */
 };
+
+/* Whether two are pieces of one function. A split-off piece is of any that has its name. */
+static inline bool dec_same_family(const struct dec_function *a, const struct dec_function *b)
+{
+    return a->family == b->family && (!a->whole || !b->whole || a->symbol == b->symbol);
+}
 
 /* Stand-ins for what a user-only trace does not hold. */
 enum dec_pseudo {

@@ -6,6 +6,7 @@
 #include "base/spool.h"
 #include "base/units.h"
 #include "decoder/cmd/decode_list.h"
+#include "decoder/cmd/decode_rings.h"
 #include "decoder/cmd/stats.h"
 #include "decoder/cmd/worker.h"
 #include "decoder/event/relay.h"
@@ -41,6 +42,8 @@ struct job {
     struct dec_inlines *inlines; /* NULL: not wanted */
 
     struct dec_raw_result raw;
+
+    struct dec_session *session; /* NULL: there is none, each ring is decoded by itself */
 
     struct dec_flow_counts counts;
 
@@ -143,13 +146,15 @@ static void forget(void *ctx, const uint8_t *bytes, size_t size)
     pd_reader_forget(ctx, bytes, size);
 }
 
-static int decode_ring(struct job *j, size_t index, dec_emit_fn *to, void *ctx, struct st_error *err)
+static int decode_ring(const struct job *j, size_t index, unsigned threads, dec_emit_fn *to, void *ctx,
+                       struct dec_flow_counts *counts, struct st_error *err)
 {
     const struct dec_ring *ring = &j->sb->rings.at[index];
     struct dec_flow_options options = {.config = j->sb->pt,
+                                       .session = to ? j->session : NULL,
                                        .ring = (uint32_t)index,
                                        .snapshot = j->sb->snapshot,
-                                       .threads = dec_raw_threads(&j->options->raw),
+                                       .threads = threads,
                                        .reference = j->options->raw.reference,
                                        .overwritten = ring->overwritten,
                                        .forget = forget,
@@ -160,7 +165,14 @@ static int decode_ring(struct job *j, size_t index, dec_emit_fn *to, void *ctx, 
                                        .emit = to,
                                        .emit_ctx = ctx};
 
-    return dec_flow_run(&options, ring->pieces.at, ring->pieces.n, &j->counts, err);
+    return dec_flow_run(&options, ring->pieces.at, ring->pieces.n, counts, err);
+}
+
+/* One of several that are decoded at once. */
+static int decode_one(void *ctx, size_t ring, dec_emit_fn *to, void *to_ctx, struct dec_flow_counts *counts,
+                      struct st_error *err)
+{
+    return decode_ring(ctx, ring, 1, to, to_ctx, counts, err);
 }
 
 /* Decodes all rings into `to` (NULL: counts only). */
@@ -184,7 +196,7 @@ static int decode_rings(void *ctx, dec_emit_fn *to, void *to_ctx, struct st_erro
         j->counts = j->raw.counts;
     }
     for (size_t i = 0; j->reader && j->sb->has_pt && i < j->sb->rings.n && !rc; i++)
-        rc = decode_ring(j, i, through, turns, err);
+        rc = decode_ring(j, i, dec_raw_threads(&j->options->raw), through, turns, &j->counts, err);
     dec_turns_free(turns);
     return rc;
 }
@@ -208,10 +220,19 @@ static int decode_into(struct job *j, struct dec_model *model, struct st_error *
                                       .consume = dec_model_emit,
                                       .consume_ctx = model};
 
+    unsigned threads = dec_raw_threads(&j->options->raw);
+    uint64_t memory = j->options->memory ? j->options->memory / SHARE : MEMORY;
+    struct decode_rings rings = {
+        .sb = j->sb, .model = model, .threads = threads, .decode = decode_one, .ctx = j};
+
     j->terse = !j->inlines;
-    if (dec_raw_threads(&j->options->raw) < 2)
+    dec_model_threads(model, threads);
+    if (threads < 2)
         return decode_rings(j, dec_model_emit, model, err);
-    return dec_relay_run(&relay, err);
+    if (!j->reader || !j->sb->has_pt || j->inlines || !decode_rings_pays(j->sb, threads, memory))
+        return dec_relay_run(&relay, err);
+    show_progress(j, "decoding", trace_size(j));
+    return decode_rings_run(&rings, &j->counts, err);
 }
 
 static int list_packets(struct job *j, struct st_error *err)
@@ -420,10 +441,13 @@ int decode_run(const struct decode_options *options, struct st_error *err)
     clock_gettime(CLOCK_MONOTONIC, &j.begun);
     show_progress(&j, "reading", options->input ? size_of(options->input) : 0);
     rc = options->input ? open_recording(&j, err) : open_raw(&j, err);
+    if (!rc && options->input && j.sb->rings.n > 1)
+        rc = dec_session_new(trace_size(&j), &j.session, err);
     if (!rc)
         rc = run(&j, err);
     st_progress_end();
     dec_inlines_close(j.inlines);
+    dec_session_free(j.session);
     dec_sideband_free(j.sb);
     dec_raw_result_free(&j.raw);
     dec_images_free(j.images);

@@ -1,6 +1,5 @@
 /* The branches of CPUs until all of a thread's are there: packed, ring by ring, and read again in the order
  * of time. A ring that is the only one is in that order: its branches become calls at once. */
-#include "base/progress.h"
 #include "decoder/model/model_impl.h"
 
 #include <stdlib.h>
@@ -100,24 +99,25 @@ static void follow(struct model_packed *p, const struct dec_event *e)
 
 /* ---- in ---- */
 
-static int begin_run(struct dec_model *m, size_t ring, struct model_thread *t, uint64_t time)
+static int begin_run(struct dec_model *m, model_runs *runs, size_t ring, struct model_thread *t,
+                     uint64_t time)
 {
-    struct model_run run = {.thread = t, .time = time, .ring = ring, .order = m->runs.n};
+    struct model_run run = {.thread = t, .time = time, .ring = ring, .order = runs->n};
 
     m->rings[ring].idle = 0;
     m->rings[ring].packed = (struct model_packed){0};
-    return st_vec_push(&m->runs, run) ? st_nomem(&m->error, "the branches of a CPU") : 0;
+    return st_vec_push(runs, run) ? st_nomem(&m->rings[ring].error, "the branches of a CPU") : 0;
 }
 
 /* At the end of the last run. */
-static int keep_event(struct dec_model *m, struct model_ring *ring, const struct dec_event *e)
+static int keep_event(struct model_ring *ring, model_runs *runs, const struct dec_event *e)
 {
-    struct model_run *run = &m->runs.at[m->runs.n - 1];
+    struct model_run *run = &runs->at[runs->n - 1];
     struct st_spool_place place;
-    uint8_t *to = st_spool_room(&ring->events, PACKED_MOST, &place, &m->error);
+    uint8_t *to = st_spool_room(&ring->events, PACKED_MOST, &place, &ring->error);
 
     if (!to)
-        return m->error.code;
+        return ring->error.code;
     if (!run->n++)
         run->place = place;
     st_spool_wrote(&ring->events, (size_t)(pack(to, e, &ring->packed) - to));
@@ -126,7 +126,7 @@ static int keep_event(struct dec_model *m, struct model_ring *ring, const struct
 }
 
 /* What the stack builder would do nothing with: not taken, or within one function. */
-static bool is_idle(struct model_thread *t, const struct dec_event *e)
+static bool is_idle(const struct model_view *view, const struct model_thread *t, const struct dec_event *e)
 {
     const struct dec_function *f;
 
@@ -134,7 +134,7 @@ static bool is_idle(struct model_thread *t, const struct dec_event *e)
         return true;
     if ((e->kind != DEC_COND_JUMP && e->kind != DEC_JUMP) || !e->to)
         return false;
-    f = model_function_at(t, e->time, e->to);
+    f = dec_symbols_function_by(view->symbols, t->thread->process->space, e->time, e->to);
     return f && !f->inlined && e->from >= f->start && e->from < f->end && e->to != f->start;
 }
 
@@ -145,29 +145,32 @@ bool model_is_alone(const struct dec_model *m)
 
 /* A new run where the thread may have been on another CPU before: it may begin with any event of its own, or
  * with DEC_ENABLE. */
-int model_keep_events(struct dec_model *m, size_t index, struct model_thread *t,
+int model_keep_events(struct dec_model_feed *feed, size_t index, struct model_thread *t,
                       const struct dec_event *events, size_t n)
 {
+    struct dec_model *m = feed->model;
     struct model_ring *ring = &m->rings[index];
-    const struct model_run *last = m->runs.n ? &m->runs.at[m->runs.n - 1] : NULL;
+    model_runs *runs = &ring->runs;
     int rc = 0;
 
-    if (model_is_alone(m))
-        return dec_stack_events(t->stack, events, n, &m->error);
+    if (model_is_alone(m)) {
+        t->view = &feed->view;
+        return dec_stack_events(t->stack, events, n, &ring->error);
+    }
     ring->events.spill = m->spill;
-    if (!last || last->ring != index || last->thread != t)
-        rc = begin_run(m, index, t, events[0].time);
+    if (!runs->n || runs->at[runs->n - 1].thread != t)
+        rc = begin_run(m, runs, index, t, events[0].time);
     for (size_t i = 0; i < n && !rc; i++) {
         struct dec_event e = events[i];
 
-        if (is_idle(t, &e) && dec_add_counts(&ring->idle, e.arg))
+        if (is_idle(&feed->view, t, &e) && dec_add_counts(&ring->idle, e.arg))
             continue;
         if (e.kind == DEC_ENABLE)
-            rc = begin_run(m, index, t, e.time);
+            rc = begin_run(m, runs, index, t, e.time);
         if (ring->idle && dec_has_counts(e.kind) && dec_add_counts(&e.arg, ring->idle))
             ring->idle = 0;
         if (!rc)
-            rc = keep_event(m, ring, &e);
+            rc = keep_event(ring, runs, &e);
     }
     return rc;
 }
@@ -178,24 +181,15 @@ int model_keep_gap(struct dec_model *m, size_t index, struct model_thread *t, ui
     int rc;
 
     if (model_is_alone(m))
-        return dec_stack_events(t->stack, &e, 1, &m->error);
+        return dec_stack_events(t->stack, &e, 1, &m->rings[index].error);
     m->rings[index].events.spill = m->spill;
-    rc = begin_run(m, index, t, time);
-    return rc ? rc : keep_event(m, &m->rings[index], &e);
+    rc = begin_run(m, &m->runs, index, t, time);
+    return rc ? rc : keep_event(&m->rings[index], &m->runs, &e);
 }
 
 /* ---- out ---- */
 
-static int by_time(const void *a, const void *b)
-{
-    const struct model_run *x = a, *y = b;
-
-    if (x->time != y->time)
-        return x->time < y->time ? -1 : 1;
-    return x->order < y->order ? -1 : x->order > y->order;
-}
-
-static int build_run(const struct model_run *run, struct st_spool_reader *r, struct st_error *err)
+int model_build_run(const struct model_run *run, struct st_spool_reader *r, struct st_error *err)
 {
     struct model_packed before = {0};
     struct dec_event events[BATCH];
@@ -214,31 +208,5 @@ static int build_run(const struct model_run *run, struct st_spool_reader *r, str
         }
         rc = dec_stack_events(run->thread->stack, events, n, err);
     }
-    return rc;
-}
-
-int model_build_runs(struct dec_model *m, struct st_error *err)
-{
-    struct st_spool_reader *readers = calloc(m->sb->rings.n + 1, sizeof(*readers));
-    int rc = 0;
-
-    if (!readers)
-        return st_nomem(err, "the branches of the CPUs");
-    for (size_t i = 0; i < m->sb->rings.n; i++)
-        readers[i].spool = &m->rings[i].events;
-    if (m->runs.n) {
-        qsort(m->runs.at, m->runs.n, sizeof(m->runs.at[0]), by_time);
-        st_progress("making calls", m->runs.n);
-    }
-    for (size_t i = 0; i < m->runs.n && !rc; i++) {
-        if (m->runs.at[i].n)
-            rc = build_run(&m->runs.at[i], &readers[m->runs.at[i].ring], err);
-        st_progress_add(1);
-    }
-    for (size_t i = 0; i < m->sb->rings.n; i++) {
-        st_spool_close(&readers[i]);
-        st_spool_clear(&m->rings[i].events);
-    }
-    free(readers);
     return rc;
 }

@@ -33,8 +33,8 @@ struct dec_gaps {
 /* Adds a gap; `detail` is copied (NULL: none). 0 or -1 (no memory). */
 int dec_gap_add(struct dec_gaps *gaps, const struct dec_gap_row *row, const char *detail);
 
-/* The ring's decoding goes on at `time`: ends its open gap, if there is one. */
-void dec_gap_close(struct dec_gaps *gaps, uint32_t ring, uint64_t time);
+/* The decoding of the one ring goes on at `time`: ends the open gaps, which are the last. */
+void dec_gap_close(struct dec_gaps *gaps, uint64_t time);
 
 /* Everything is decoded. Gaps that are open last to `last`. */
 void dec_gap_end(struct dec_gaps *gaps, uint64_t last);

@@ -25,7 +25,7 @@ int model_gap_event(struct dec_model *m, uint32_t ring, struct dec_thread *threa
         m->rings[ring].overwritten = true;
     if (row.cpu < 0)
         row.cpu = e->cpu;
-    return dec_gap_add(&m->gaps, &row, detail);
+    return dec_gap_add(&m->rings[ring].gaps, &row, detail);
 }
 
 /* Takes what a gap hides of a thread that ran on its CPU meanwhile. */
@@ -117,14 +117,15 @@ static int hide_others(struct dec_model *m, const struct dec_gap_row *gap, hidde
 
 int model_gap_closes(struct dec_model *m, uint32_t ring, uint64_t time)
 {
-    size_t open = m->gaps.rows.n;
+    struct dec_gaps *gaps = &m->rings[ring].gaps;
+    size_t open = gaps->rows.n;
     int rc = 0;
 
-    while (open > 0 && m->gaps.rows.at[open - 1].ring == ring && m->gaps.rows.at[open - 1].open)
+    while (open > 0 && gaps->rows.at[open - 1].open)
         open--;
-    dec_gap_close(&m->gaps, ring, time);
-    for (open = model_is_alone(m) ? open : m->gaps.rows.n; open < m->gaps.rows.n && !rc; open++)
-        rc = hide_others(m, &m->gaps.rows.at[open], end_stack);
+    dec_gap_close(gaps, time);
+    for (open = model_is_alone(m) ? open : gaps->rows.n; open < gaps->rows.n && !rc; open++)
+        rc = hide_others(m, &gaps->rows.at[open], end_stack);
     return rc;
 }
 
@@ -478,14 +479,11 @@ int dec_gap_add(struct dec_gaps *gaps, const struct dec_gap_row *row, const char
     return 0;
 }
 
-/* Rings are decoded one after the other, so an open gap is among the last rows. */
-void dec_gap_close(struct dec_gaps *gaps, uint32_t ring, uint64_t time)
+void dec_gap_close(struct dec_gaps *gaps, uint64_t time)
 {
     for (size_t i = gaps->rows.n; i-- > 0;) {
         struct dec_gap_row *row = &gaps->rows.at[i];
 
-        if (row->ring != ring)
-            return;
         if (!row->open)
             return;
         row->open = false;

@@ -27,6 +27,18 @@ void dec_model_free(struct dec_model *m);
 dec_emit_fn dec_model_emit;
 const struct st_error *dec_model_error(const struct dec_model *m);
 
+/* A way into the model for one of several threads that give it branches at once: dec_model_feed_emit is a
+ * dec_emit_fn with `ctx` the feed. All of a ring, and all rings of one target thread, come through one feed
+ * at a time, in the order of the rings; the model is then the same as if dec_model_emit had been given ring
+ * after ring. Not where inlined functions are calls. ST_ENOMEM. */
+struct dec_model_feed;
+int dec_model_feed_new(struct dec_model *m, struct dec_model_feed **feed, struct st_error *err);
+void dec_model_feed_free(struct dec_model_feed *feed);
+dec_emit_fn dec_model_feed_emit;
+
+/* How many threads dec_model_end() may use: 1 if not said otherwise. */
+void dec_model_threads(struct dec_model *m, unsigned threads);
+
 /* Makes the calls of the samples that the side-band has. ST_ENOMEM; ST_EBADFILE: a sample that is damaged. */
 int dec_model_samples(struct dec_model *m, struct st_error *err);
 

@@ -9,6 +9,24 @@
 #include "decoder/model/symbols.h"
 #include "tracedb/calls.h"
 
+#include <pthread.h>
+
+/* What a thread of ours that makes calls keeps for itself. */
+struct model_view {
+    struct dec_symbols_view *symbols;
+
+    struct dec_lengths *lengths;
+};
+
+/* Symbols in the order in which they were first used. */
+struct model_symbols {
+    ST_VEC(uint32_t) list;
+
+    uint64_t *seen; /* a bit each */
+
+    size_t nseen; /* words */
+};
+
 /* A thread that was decoded. */
 struct model_thread {
     struct dec_model *model;
@@ -16,6 +34,12 @@ struct model_thread {
     struct dec_thread *thread;
 
     struct dec_stack *stack;
+
+    struct model_view *view; /* of who makes its calls now */
+
+    struct model_symbols used; /* by its calls */
+
+    size_t ring; /* the first in which it turned up, of a thread that the side-band does not know */
 
     struct tdb_calls calls;
 
@@ -39,26 +63,13 @@ struct model_run {
     size_t order;
 };
 
+typedef ST_VEC(struct model_run) model_runs;
+
 /* What the next event of a run is packed against. */
 struct model_packed {
     uint64_t time, to;
 
     int32_t cpu;
-};
-
-/* The branches of the ring of a CPU that wait. */
-struct model_ring {
-    struct st_spool events;
-
-    struct model_packed packed;
-
-    uint64_t first, last; /* times of branches */
-
-    uint64_t idle; /* counts of events that were not kept, as dec_event.arg, for the next one of the run */
-
-    size_t pause; /* the next one that it may have had */
-
-    bool overwritten; /* it began with the gap of what was overwritten */
 };
 
 struct model_mark {
@@ -71,6 +82,31 @@ struct model_mark {
     const char *name;
 
     char detail[128];
+};
+
+typedef ST_VEC(struct model_mark) model_marks;
+
+/* What was taken of a ring. Of several rings at once, each has one thread of ours that writes to it. */
+struct model_ring {
+    struct st_spool events; /* of a CPU: branches that wait */
+
+    model_runs runs; /* likewise */
+
+    model_marks marks;
+
+    struct dec_gaps gaps;
+
+    struct st_error error;
+
+    struct model_packed packed;
+
+    uint64_t first, last; /* times of branches */
+
+    uint64_t idle; /* counts of events that were not kept, as dec_event.arg, for the next one of the run */
+
+    size_t pause; /* the next one that it may have had */
+
+    bool overwritten; /* it began with the gap of what was overwritten */
 };
 
 /* A frame of a stack whose line is to be found. */
@@ -91,17 +127,25 @@ struct dec_model {
 
     struct dec_inlines *inlines; /* NULL: not wanted */
 
-    struct dec_lengths *lengths;
+    unsigned workers; /* threads that make calls, 1 at least */
+
+    struct model_view view; /* of the thread that works alone */
+
+    struct dec_model_feed *feed; /* of dec_model_emit */
+
+    pthread_mutex_t lock; /* of `threads` and `unheard`, while rings are taken */
 
     struct model_thread **threads; /* by the index of the side-band's thread; NULL: not decoded */
 
     size_t nthreads;
 
+    ST_VEC(struct model_thread *) unheard; /* whose threads the side-band does not have yet */
+
     struct model_ring *rings;
 
-    ST_VEC(struct model_run) runs;
+    model_runs runs; /* of all rings, when they are there */
 
-    ST_VEC(struct model_mark) marks;
+    model_marks marks; /* likewise */
 
     ST_VEC(struct model_frame) frames; /* of the stacks of stalls, without the kernel's */
 
@@ -111,7 +155,19 @@ struct dec_model {
 
     uint64_t origin; /* perf ns of time 0 in the database */
 
+    uint32_t *symbol_ids,
+        *module_ids; /* row ids, less one, by the index in `symbols`; NULL: the index is it */
+
+    size_t nsymbol_ids, nmodule_ids;
+
     struct st_error error;
+};
+
+/* A thread's way into the model. */
+struct dec_model_feed {
+    struct dec_model *model;
+
+    struct model_view view;
 };
 
 /* ---- model.c ---- */
@@ -123,20 +179,38 @@ struct model_thread *model_thread_of(struct dec_model *m, int32_t pid, int32_t t
 /* The function at an address; `ctx` is the thread. NULL: no memory. */
 const struct dec_function *model_function_at(void *ctx, uint64_t time, uint64_t address);
 
-/* ---- events.c: 0, or a st_code with dec_model.error ---- */
+int model_view_new(struct dec_model *m, struct model_view *view, struct st_error *err);
+void model_view_free(struct model_view *view);
+
+/* ---- numbers.c ---- */
+
+/* Calls of a thread name those symbols. 0 or -1 (no memory). */
+int model_use_symbols(struct model_symbols *used, const struct tdb_span *calls, size_t n);
+
+/* Numbers symbols and modules so that it does not matter in which order they were met: by the calls, thread
+ * after thread, and the rest by name. 0 or -1 (no memory). */
+int model_number_symbols(struct dec_model *m);
+
+/* ---- events.c: 0, or a st_code with the ring's error ---- */
 
 /* Whether there is one ring only: its branches come in the order of time, and become calls at once. */
 bool model_is_alone(const struct dec_model *m);
 
 /* Takes events of a thread from the ring of a CPU. */
-int model_keep_events(struct dec_model *m, size_t ring, struct model_thread *t,
+int model_keep_events(struct dec_model_feed *feed, size_t ring, struct model_thread *t,
                       const struct dec_event *events, size_t n);
 
-/* A gap of the ring, which is one of the thread's too. */
+/* A gap of the ring, which is one of the thread's too. In a model with several rings, when `runs` of all are
+ * together. */
 int model_keep_gap(struct dec_model *m, size_t ring, struct model_thread *t, uint64_t time, int32_t cpu);
 
-/* Makes calls of what was kept. */
-int model_build_runs(struct dec_model *m, struct st_error *err);
+/* Makes calls of a run that was kept. */
+int model_build_run(const struct model_run *run, struct st_spool_reader *r, struct st_error *err);
+
+/* ---- build.c: 0, or a negative st_code ---- */
+
+/* Makes calls of all that was kept, and ends the stacks. */
+int model_build(struct dec_model *m, struct st_error *err);
 
 /* ---- waits.c ---- */
 
@@ -205,7 +279,7 @@ int model_gaps_of_samples(struct dec_model *m);
 int model_gap_event(struct dec_model *m, uint32_t ring, struct dec_thread *thread, const struct dec_event *e,
                     const char *detail);
 
-/* The ring's decoding goes on at `time`: ends its open gap. 0, or a st_code with dec_model.error. */
+/* The ring's decoding goes on at `time`: ends its open gap. 0, or a st_code with the ring's error. */
 int model_gap_closes(struct dec_model *m, uint32_t ring, uint64_t time);
 
 /* What the gaps of the rings of CPUs hide of the other threads that ran there. 0, or a st_code with

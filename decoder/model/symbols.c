@@ -1,6 +1,7 @@
 /* Interns symbols and modules in the order in which they are met. */
 #include "decoder/model/symbols.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,13 +26,11 @@ struct placed {
     UT_hash_handle hh;
 };
 
-/* The parts of one function have one family: the index of the first symbol of that name in the image. */
+/* The parts of one function have one family: that of its name in the image. */
 struct family {
     char *key; /* image and name */
 
     uint32_t id;
-
-    bool taken; /* by the function itself, not only by a split-off part */
 
     UT_hash_handle hh;
 };
@@ -61,7 +60,16 @@ struct line {
     const struct dec_function *function;
 };
 
+struct dec_symbols_view {
+    struct dec_symbols *symbols;
+
+    struct line cache[CACHE_LINES];
+};
+
+/* Shared by views: what was handed out does not change; the rest is behind the lock. */
 struct dec_symbols {
+    pthread_mutex_t lock;
+
     ST_VEC(struct dec_symbol_row) rows;
 
     ST_VEC(struct dec_module_row) modules;
@@ -84,7 +92,7 @@ struct dec_symbols {
 
     struct dec_function *nowhere; /* what is mapped nowhere */
 
-    struct line cache[CACHE_LINES];
+    struct dec_symbols_view own;
 };
 
 int dec_symbols_new(struct dec_symbols **symbols, struct st_error *err)
@@ -93,8 +101,31 @@ int dec_symbols_new(struct dec_symbols **symbols, struct st_error *err)
 
     if (!s)
         return st_nomem(err, "the symbols");
+    pthread_mutex_init(&s->lock, NULL);
+    s->own.symbols = s;
     *symbols = s;
     return 0;
+}
+
+struct dec_symbols_view *dec_symbols_own(struct dec_symbols *s)
+{
+    return &s->own;
+}
+
+int dec_symbols_view_new(struct dec_symbols *s, struct dec_symbols_view **view, struct st_error *err)
+{
+    struct dec_symbols_view *v = calloc(1, sizeof(*v));
+
+    if (!v)
+        return st_nomem(err, "the symbols");
+    v->symbols = s;
+    *view = v;
+    return 0;
+}
+
+void dec_symbols_view_free(struct dec_symbols_view *view)
+{
+    free(view);
 }
 
 void dec_symbols_free(struct dec_symbols *s)
@@ -134,6 +165,7 @@ void dec_symbols_free(struct dec_symbols *s)
     st_vec_free(&s->rows);
     st_vec_free(&s->modules);
     free(s->nowhere);
+    pthread_mutex_destroy(&s->lock);
     free(s);
 }
 
@@ -271,20 +303,16 @@ static struct family *find_family(struct dec_symbols *s, const struct dec_symbol
     return f;
 }
 
-/* Functions that have only their name in common (static ones) are families of their own. */
-static int family_of(struct dec_symbols *s, const struct dec_symbol *symbol, uint32_t *id)
+/* Functions that have only their name in common (static ones) are not the same: dec_same_family(). */
+static int family_of(struct dec_symbols *s, const struct dec_symbol *symbol, struct dec_function *function)
 {
     size_t length = dec_family_length(symbol->name);
     struct family *f = find_family(s, symbol, length);
 
     if (!f)
         return -1;
-    *id = f->id;
-    if (!symbol->name[length]) {
-        if (f->taken)
-            *id = s->next_family++;
-        f->taken = true;
-    }
+    function->family = f->id;
+    function->whole = !symbol->name[length];
     return 0;
 }
 
@@ -388,7 +416,7 @@ static const struct dec_function *place(struct dec_symbols *s, const struct dec_
     p->function.own = at->symbol->start;
     if (s->inlines && at->symbol->size)
         p->function.inlined = dec_inlines_tree(s->inlines, at->symbol->image, at->symbol->start);
-    if (!symbol_of(s, at->symbol, &p->function.symbol) && !family_of(s, at->symbol, &p->function.family))
+    if (!symbol_of(s, at->symbol, &p->function.symbol) && !family_of(s, at->symbol, &p->function))
         HASH_ADD(hh, s->placed, key, sizeof(p->key), p);
     if (!p->hh.tbl) {
         free(p);
@@ -397,11 +425,21 @@ static const struct dec_function *place(struct dec_symbols *s, const struct dec_
     return &p->function;
 }
 
-const struct dec_function *dec_symbols_function(struct dec_symbols *s, const struct dec_space *space,
-                                                uint64_t time, uint64_t address)
+static const struct dec_function *place_once(struct dec_symbols *s, const struct dec_place *at)
+{
+    const struct dec_function *function;
+
+    pthread_mutex_lock(&s->lock);
+    function = at->mapping && at->symbol ? place(s, at) : nowhere(s);
+    pthread_mutex_unlock(&s->lock);
+    return function;
+}
+
+const struct dec_function *dec_symbols_function_by(struct dec_symbols_view *v, const struct dec_space *space,
+                                                   uint64_t time, uint64_t address)
 {
     uint64_t hash = (address ^ (uint64_t)(uintptr_t)space) * 0x9e3779b97f4a7c15u;
-    struct line *line = &s->cache[hash >> 50 & (CACHE_LINES - 1)];
+    struct line *line = &v->cache[hash >> 50 & (CACHE_LINES - 1)];
     struct dec_place at = {0};
 
     if (line->address == address && line->space == space && line->function && line->since <= time &&
@@ -410,11 +448,17 @@ const struct dec_function *dec_symbols_function(struct dec_symbols *s, const str
     if (space)
         dec_space_symbol(space, time, address, &at);
     if (!at.mapping || !at.symbol)
-        return nowhere(s);
-    *line = (struct line){space, address, at.mapping->since, at.mapping->until, place(s, &at)};
+        return place_once(v->symbols, &at);
+    *line = (struct line){space, address, at.mapping->since, at.mapping->until, place_once(v->symbols, &at)};
     if (line->since > time)
         line->since = time;
     return line->function;
+}
+
+const struct dec_function *dec_symbols_function(struct dec_symbols *s, const struct dec_space *space,
+                                                uint64_t time, uint64_t address)
+{
+    return dec_symbols_function_by(&s->own, space, time, address);
 }
 
 void dec_symbols_set_inlines(struct dec_symbols *s, struct dec_inlines *inlines)
@@ -471,16 +515,24 @@ uint32_t dec_symbols_inlined(struct dec_symbols *s, const struct dec_function *f
     return n->symbol;
 }
 
-uint32_t dec_symbols_pseudo(struct dec_symbols *s, enum dec_pseudo pseudo)
+static uint32_t add_pseudo(struct dec_symbols *s, enum dec_pseudo pseudo)
 {
     struct dec_symbol_row row = {.name = dec_pseudo_name(pseudo)};
 
-    if (!s->pseudo[pseudo]) {
-        if (find_module(s, "[kernel]", true, &row.module) || st_vec_push(&s->rows, row))
-            return UINT32_MAX;
-        s->pseudo[pseudo] = (uint32_t)s->rows.n;
-    }
+    if (find_module(s, "[kernel]", true, &row.module) || st_vec_push(&s->rows, row))
+        return UINT32_MAX;
+    s->pseudo[pseudo] = (uint32_t)s->rows.n;
     return s->pseudo[pseudo] - 1;
+}
+
+uint32_t dec_symbols_pseudo(struct dec_symbols *s, enum dec_pseudo pseudo)
+{
+    uint32_t index;
+
+    pthread_mutex_lock(&s->lock);
+    index = s->pseudo[pseudo] ? s->pseudo[pseudo] - 1 : add_pseudo(s, pseudo);
+    pthread_mutex_unlock(&s->lock);
+    return index;
 }
 
 /* "name [module]" -> "name", "[module]". The texts live as long as `s`. 0 or -1. */

@@ -34,8 +34,21 @@ struct dec_symbols;
 int dec_symbols_new(struct dec_symbols **symbols, struct st_error *err);
 void dec_symbols_free(struct dec_symbols *symbols);
 
-/* The function at an address of a space at a time; NULL: no memory. Its `symbol` is an index into the rows.
- */
+/* The functions that one thread was told of late. Several threads may ask, each by a view of its own. */
+struct dec_symbols_view;
+
+/* ST_ENOMEM. */
+int dec_symbols_view_new(struct dec_symbols *s, struct dec_symbols_view **view, struct st_error *err);
+void dec_symbols_view_free(struct dec_symbols_view *view);
+
+/* That of the thread that asks without one; it stays with `s`. */
+struct dec_symbols_view *dec_symbols_own(struct dec_symbols *s);
+
+/* The function at an address of a space at a time; NULL: no memory. Its `symbol` is an index into the rows,
+ * whose order depends on which thread asked first. */
+const struct dec_function *dec_symbols_function_by(struct dec_symbols_view *view,
+                                                   const struct dec_space *space, uint64_t time,
+                                                   uint64_t address);
 const struct dec_function *dec_symbols_function(struct dec_symbols *s, const struct dec_space *space,
                                                 uint64_t time, uint64_t address);
 

@@ -202,7 +202,7 @@ static void in_thread(const struct dec_sideband *sb, const struct dec_ring *ring
     size_t next;
 
     where->tid = ring->tid;
-    if (!thread || thread->made)
+    if (!thread)
         return;
     where->pid = thread->process->pid;
     where->space = thread->process->space;
@@ -218,15 +218,13 @@ static void in_thread(const struct dec_sideband *sb, const struct dec_ring *ring
 
 int dec_sideband_where(void *ctx, uint32_t ring, uint64_t time, struct dec_where *where)
 {
-    struct dec_sideband *sb = ctx;
+    const struct dec_sideband *sb = ctx;
     const struct dec_ring *r = &sb->rings.at[ring];
 
-    pthread_mutex_lock(&sb->lock);
     *where = (struct dec_where){-1, -1, -1, NULL, UINT64_MAX};
     if (r->tid >= 0)
         in_thread(sb, r, time, where);
     else
         on_cpu(sb, r->cpu, time, where);
-    pthread_mutex_unlock(&sb->lock);
     return 0;
 }

@@ -103,7 +103,6 @@ int dec_sideband_read(struct pd_reader *reader, struct dec_images *images, struc
     c.sb = calloc(1, sizeof(*c.sb));
     if (!c.sb)
         return st_nomem(err, "the side-band");
-    pthread_mutex_init(&c.sb->lock, NULL);
     rc = read_all(&c, err);
     st_vec_free(&c.losses);
     st_vec_free(&c.earliest);
@@ -144,8 +143,6 @@ int dec_sideband_raw(size_t n, const struct dec_pt_config *pt, struct dec_space 
     struct dec_sideband *sb = calloc(1, sizeof(*sb));
     struct sb_context c = {.sb = sb};
 
-    if (sb)
-        pthread_mutex_init(&sb->lock, NULL);
     if (!sb || add_raw(&c, n, space)) {
         dec_sideband_free(sb);
         return st_nomem(err, "the threads");
@@ -160,7 +157,6 @@ void dec_sideband_free(struct dec_sideband *sb)
 {
     if (!sb)
         return;
-    pthread_mutex_destroy(&sb->lock);
     sb_free_threads(sb);
     for (size_t i = 0; i < sb->cpus.n; i++) {
         st_vec_free(&sb->cpus.at[i].turns);

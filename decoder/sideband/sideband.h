@@ -1,6 +1,9 @@
 /* The side-band of a recording: its perf records -> processes, threads with their names over time, address
  * spaces, when who ran where, what was lost, the rings of trace, and the stall records.
  *
+ * It does not change once it is read, but for threads that are adopted and dec_offcpu.call: several threads
+ * may ask it at once.
+ *
  * All times are perf clock ns. Records are applied in the order of their times; those without a time (perf
  * makes them up for what was there before the recording) come first, in the order of the file. Everything is
  * owned by the side-band and lives until dec_sideband_free. */
@@ -12,8 +15,6 @@
 #include "decoder/pt/flow.h"
 #include "decoder/sideband/offcpu.h"
 #include "perfdata/reader.h"
-
-#include <pthread.h>
 
 struct dec_name {
     uint64_t time; /* since when */
@@ -83,8 +84,6 @@ struct dec_thread {
     size_t index; /* in dec_sideband.threads */
 
     struct dec_thread *earlier; /* that had the same tid */
-
-    bool made; /* by dec_sideband_need_thread */
 };
 
 struct dec_tid;
@@ -278,8 +277,6 @@ struct dec_sideband {
     struct dec_tid *tids; /* inside: the latest thread of each tid */
 
     struct dec_pid *pids; /* inside: the latest process of each pid */
-
-    pthread_mutex_t lock; /* inside: who is on a ring may be asked while a thread is made */
 };
 
 /* Reads all records. Images are opened through `images`; both it and the reader must live longer than the
@@ -301,8 +298,18 @@ void dec_sideband_free(struct dec_sideband *sb);
 struct dec_thread *dec_sideband_thread(const struct dec_sideband *sb, int32_t tid, int32_t cpu,
                                        uint64_t time);
 
-/* As dec_sideband_thread, but a thread that was never heard of is made, which dec_sideband_where leaves out.
- * tid -1: nobody knows; one such thread a process. NULL: no memory. */
+/* A thread that was never heard of, and its process where that was not either: the side-band does not have
+ * them, and stays as it is. tid -1: nobody knows who. NULL: no memory. */
+struct dec_thread *dec_sideband_unheard(const struct dec_sideband *sb, int32_t pid, int32_t tid, int32_t cpu);
+
+/* The side-band takes it, behind all others: nobody may be asking it meanwhile. 0 or -1 (no memory: the
+ * thread stays the caller's). */
+int dec_sideband_adopt(struct dec_sideband *sb, struct dec_thread *thread);
+
+/* Frees one that was not adopted. NULL is allowed. */
+void dec_sideband_disown(struct dec_thread *thread);
+
+/* As dec_sideband_thread, but a thread that was never heard of is made and adopted. NULL: no memory. */
 struct dec_thread *dec_sideband_need_thread(struct dec_sideband *sb, int32_t pid, int32_t tid, int32_t cpu,
                                             uint64_t time);
 

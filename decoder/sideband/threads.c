@@ -67,22 +67,6 @@ int sb_name(struct dec_thread *thread, uint64_t time, const char *name)
     return st_vec_push(&thread->names, entry);
 }
 
-struct dec_thread *dec_sideband_need_thread(struct dec_sideband *sb, int32_t pid, int32_t tid, int32_t cpu,
-                                            uint64_t time)
-{
-    struct sb_context c = {.sb = sb};
-    struct dec_thread *thread = dec_sideband_thread(sb, tid, cpu, time);
-
-    if (thread)
-        return thread;
-    pthread_mutex_lock(&sb->lock);
-    thread = sb_thread(&c, pid, tid, cpu);
-    if (thread)
-        thread->made = true;
-    pthread_mutex_unlock(&sb->lock);
-    return thread;
-}
-
 static struct dec_pid *find_pid(const struct dec_sideband *sb, int32_t pid)
 {
     struct dec_pid *entry = NULL;
@@ -111,22 +95,52 @@ static struct dec_pid *enter_pid(struct dec_sideband *sb, int32_t pid)
     return entry;
 }
 
-struct dec_process *sb_new_process(struct sb_context *c, int32_t pid, int32_t parent, uint64_t time)
+static void free_process(struct dec_process *process)
 {
-    struct dec_pid *entry = enter_pid(c->sb, pid);
-    struct dec_process *process = entry ? calloc(1, sizeof(*process)) : NULL;
+    if (!process)
+        return;
+    if (!process->borrowed)
+        dec_space_free(process->space);
+    st_vec_free(&process->abis);
+    free(process);
+}
+
+/* A process that the side-band does not have yet. NULL: no memory. */
+static struct dec_process *make_process(const struct dec_sideband *sb, int32_t pid, int32_t parent,
+                                        uint64_t time)
+{
+    struct dec_process *process = calloc(1, sizeof(*process));
 
     if (!process)
         return NULL;
     *process = (struct dec_process){
-        .index = c->sb->processes.n, .pid = pid, .parent_pid = parent, .start = time, .end = UINT64_MAX};
-    if (dec_space_new(c->sb->kernel, &process->space, NULL) || st_vec_push(&c->sb->processes, process)) {
-        dec_space_free(process->space);
-        free(process);
-        return NULL;
-    }
+        .index = SIZE_MAX, .pid = pid, .parent_pid = parent, .start = time, .end = UINT64_MAX};
+    if (dec_space_new(sb->kernel, &process->space, NULL) == 0)
+        return process;
+    free(process);
+    return NULL;
+}
+
+/* 0 or -1 (no memory). */
+static int add_process(struct dec_sideband *sb, struct dec_process *process)
+{
+    struct dec_pid *entry = enter_pid(sb, process->pid);
+
+    if (!entry || st_vec_push(&sb->processes, process))
+        return -1;
+    process->index = sb->processes.n - 1;
     entry->latest = process;
-    return process;
+    return 0;
+}
+
+struct dec_process *sb_new_process(struct sb_context *c, int32_t pid, int32_t parent, uint64_t time)
+{
+    struct dec_process *process = make_process(c->sb, pid, parent, time);
+
+    if (process && !add_process(c->sb, process))
+        return process;
+    free_process(process);
+    return NULL;
 }
 
 struct dec_process *sb_find_process(const struct dec_sideband *sb, int32_t pid)
@@ -136,6 +150,15 @@ struct dec_process *sb_find_process(const struct dec_sideband *sb, int32_t pid)
     return entry ? entry->latest : NULL;
 }
 
+static void free_thread(struct dec_thread *thread)
+{
+    st_vec_free(&thread->names);
+    st_vec_free(&thread->slices);
+    st_vec_free(&thread->offcpu);
+    st_vec_free(&thread->execs);
+    free(thread);
+}
+
 struct dec_process *sb_process(struct sb_context *c, int32_t pid)
 {
     struct dec_process *process = sb_find_process(c->sb, pid);
@@ -143,8 +166,8 @@ struct dec_process *sb_process(struct sb_context *c, int32_t pid)
     return process ? process : sb_new_process(c, pid, -1, 0);
 }
 
-static struct dec_thread *add_thread(struct sb_context *c, struct dec_tid *entry, struct dec_process *process,
-                                     uint64_t time)
+/* A thread that the side-band does not have yet. NULL: no memory. */
+static struct dec_thread *make_thread(struct dec_process *process, int32_t tid, int32_t cpu, uint64_t time)
 {
     struct dec_thread *thread = calloc(1, sizeof(*thread));
     char name[16];
@@ -152,25 +175,90 @@ static struct dec_thread *add_thread(struct sb_context *c, struct dec_tid *entry
     if (!thread)
         return NULL;
     thread->process = process;
-    thread->tid = entry->key.tid;
-    thread->cpu = entry->key.cpu;
+    thread->tid = tid;
+    thread->cpu = tid ? -1 : cpu;
     thread->start = time;
     thread->end = UINT64_MAX;
-    thread->index = c->sb->threads.n;
-    thread->earlier = entry->latest;
+    thread->index = SIZE_MAX;
     if (thread->tid < 0)
         snprintf(name, sizeof(name), "[unknown]");
     else if (thread->tid)
         snprintf(name, sizeof(name), ":%d", thread->tid);
     else
         snprintf(name, sizeof(name), "swapper/%d", thread->cpu);
-    if (sb_name(thread, 0, name) || st_vec_push(&c->sb->threads, thread)) {
-        st_vec_free(&thread->names);
-        free(thread);
+    if (sb_name(thread, 0, name) == 0)
+        return thread;
+    free(thread);
+    return NULL;
+}
+
+static struct dec_thread *add_thread(struct sb_context *c, struct dec_tid *entry, struct dec_process *process,
+                                     uint64_t time)
+{
+    struct dec_thread *thread = make_thread(process, entry->key.tid, entry->key.cpu, time);
+
+    if (!thread)
+        return NULL;
+    if (st_vec_push(&c->sb->threads, thread)) {
+        free_thread(thread);
         return NULL;
     }
+    thread->index = c->sb->threads.n - 1;
+    thread->earlier = entry->latest;
     entry->latest = thread;
     return thread;
+}
+
+struct dec_thread *dec_sideband_unheard(const struct dec_sideband *sb, int32_t pid, int32_t tid, int32_t cpu)
+{
+    int32_t of = pid < 0 ? tid : pid;
+    struct dec_process *known = sb_find_process(sb, of), *process = known;
+    struct dec_thread *thread;
+
+    if (!process)
+        process = make_process(sb, of, -1, 0);
+    thread = process ? make_thread(process, tid, cpu, 0) : NULL;
+    if (!thread && !known)
+        free_process(process);
+    return thread;
+}
+
+int dec_sideband_adopt(struct dec_sideband *sb, struct dec_thread *thread)
+{
+    struct dec_tid *entry = find(sb, thread->tid, thread->cpu);
+
+    if (!entry)
+        entry = enter(sb, thread->tid, thread->cpu);
+    if (!entry || (thread->process->index == SIZE_MAX && add_process(sb, thread->process)) ||
+        st_vec_push(&sb->threads, thread))
+        return -1;
+    thread->index = sb->threads.n - 1;
+    thread->earlier = entry->latest;
+    entry->latest = thread;
+    return 0;
+}
+
+void dec_sideband_disown(struct dec_thread *thread)
+{
+    if (!thread)
+        return;
+    if (thread->process->index == SIZE_MAX)
+        free_process(thread->process);
+    free_thread(thread);
+}
+
+struct dec_thread *dec_sideband_need_thread(struct dec_sideband *sb, int32_t pid, int32_t tid, int32_t cpu,
+                                            uint64_t time)
+{
+    struct dec_thread *thread = dec_sideband_thread(sb, tid, cpu, time);
+
+    if (thread)
+        return thread;
+    thread = dec_sideband_unheard(sb, pid, tid, cpu);
+    if (!thread || !dec_sideband_adopt(sb, thread))
+        return thread;
+    dec_sideband_disown(thread);
+    return NULL;
 }
 
 struct dec_thread *sb_new_thread(struct sb_context *c, int32_t pid, int32_t tid, uint64_t time)
@@ -224,15 +312,6 @@ bool dec_process_is_narrow(const struct dec_process *process, uint64_t time)
     return i && process->abis.at[i - 1].narrow;
 }
 
-static void free_thread(struct dec_thread *thread)
-{
-    st_vec_free(&thread->names);
-    st_vec_free(&thread->slices);
-    st_vec_free(&thread->offcpu);
-    st_vec_free(&thread->execs);
-    free(thread);
-}
-
 void sb_free_threads(struct dec_sideband *sb)
 {
     struct dec_tid *entry, *next;
@@ -250,12 +329,8 @@ void sb_free_threads(struct dec_sideband *sb)
     }
     for (size_t i = 0; i < sb->threads.n; i++)
         free_thread(sb->threads.at[i]);
-    for (size_t i = 0; i < sb->processes.n; i++) {
-        if (!sb->processes.at[i]->borrowed)
-            dec_space_free(sb->processes.at[i]->space);
-        st_vec_free(&sb->processes.at[i]->abis);
-        free(sb->processes.at[i]);
-    }
+    for (size_t i = 0; i < sb->processes.n; i++)
+        free_process(sb->processes.at[i]);
     st_vec_free(&sb->threads);
     st_vec_free(&sb->processes);
 }

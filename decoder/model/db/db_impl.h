@@ -14,7 +14,7 @@ int64_t model_time(const struct dec_model *m, uint64_t time);
 int64_t model_thread_id(const struct dec_thread *thread);
 
 /* Row id of a symbol. */
-struct tdb_value model_symbol_id(uint32_t symbol);
+struct tdb_value model_symbol_id(const struct dec_model *m, uint32_t symbol);
 
 /* ---- stalls.c ---- */
 

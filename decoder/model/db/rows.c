@@ -15,9 +15,25 @@ int64_t model_thread_id(const struct dec_thread *thread)
     return (int64_t)thread->index + 1;
 }
 
-struct tdb_value model_symbol_id(uint32_t symbol)
+/* What turned up as rows were written comes behind the others. */
+static uint32_t place_of(const uint32_t *ids, size_t n, uint32_t index)
 {
-    return TDB_N((int64_t)symbol + 1);
+    return index < n ? ids[index] : index;
+}
+
+static int64_t symbol_id(const struct dec_model *m, uint32_t symbol)
+{
+    return (int64_t)place_of(m->symbol_ids, m->nsymbol_ids, symbol) + 1;
+}
+
+static int64_t module_id(const struct dec_model *m, uint32_t module)
+{
+    return (int64_t)place_of(m->module_ids, m->nmodule_ids, module) + 1;
+}
+
+struct tdb_value model_symbol_id(const struct dec_model *m, uint32_t symbol)
+{
+    return TDB_N(symbol_id(m, symbol));
 }
 
 static void earlier(uint64_t *origin, uint64_t time)
@@ -126,12 +142,24 @@ static int write_threads(struct dec_model *m, struct tdb_writer *w, struct st_er
     return rc;
 }
 
-static int write_symbols(struct dec_model *m, struct tdb_writer *w, struct st_error *err)
+/* By id: the indexes of `n` rows of which `known` have ids. NULL: no memory. */
+static uint32_t *by_id(const uint32_t *ids, size_t known, size_t n)
 {
-    int rc = 0;
+    uint32_t *of = calloc(n + 1, sizeof(*of));
 
-    for (size_t i = 0; i < dec_modules_count(m->symbols) && !rc; i++) {
-        const struct dec_module_row *row = dec_modules_at(m->symbols, i);
+    for (uint32_t i = 0; i < n && of; i++)
+        of[place_of(ids, known, i)] = i;
+    return of;
+}
+
+static int write_module_rows(struct dec_model *m, struct tdb_writer *w, struct st_error *err)
+{
+    size_t n = dec_modules_count(m->symbols);
+    uint32_t *of = by_id(m->module_ids, m->nmodule_ids, n);
+    int rc = of ? 0 : st_nomem(err, "the modules");
+
+    for (size_t i = 0; i < n && !rc; i++) {
+        const struct dec_module_row *row = dec_modules_at(m->symbols, of[i]);
 
         rc = tdb_add_row(w, "module",
                          (struct tdb_value[]){TDB_N(i + 1), TDB_T(row->name), TDB_T(row->path),
@@ -139,15 +167,33 @@ static int write_symbols(struct dec_model *m, struct tdb_writer *w, struct st_er
                                               TDB_N(row->kernel)},
                          5, err);
     }
-    for (size_t i = 0; i < dec_symbols_count(m->symbols) && !rc; i++) {
-        const struct dec_symbol_row *row = dec_symbols_at(m->symbols, i);
+    free(of);
+    return rc;
+}
+
+static int write_symbol_rows(struct dec_model *m, struct tdb_writer *w, struct st_error *err)
+{
+    size_t n = dec_symbols_count(m->symbols);
+    uint32_t *of = by_id(m->symbol_ids, m->nsymbol_ids, n);
+    int rc = of ? 0 : st_nomem(err, "the symbols");
+
+    for (size_t i = 0; i < n && !rc; i++) {
+        const struct dec_symbol_row *row = dec_symbols_at(m->symbols, of[i]);
 
         rc = tdb_add_row(w, "symbol",
-                         (struct tdb_value[]){TDB_N(i + 1), TDB_N(row->module + 1), TDB_T(row->name),
-                                              TDB_N(row->address), TDB_N(row->size)},
+                         (struct tdb_value[]){TDB_N(i + 1), TDB_N(module_id(m, row->module)),
+                                              TDB_T(row->name), TDB_N(row->address), TDB_N(row->size)},
                          5, err);
     }
+    free(of);
     return rc;
+}
+
+static int write_symbols(struct dec_model *m, struct tdb_writer *w, struct st_error *err)
+{
+    int rc = write_module_rows(m, w, err);
+
+    return rc ? rc : write_symbol_rows(m, w, err);
 }
 
 struct line_writer {
@@ -178,12 +224,13 @@ static int write_line(void *ctx, const struct dec_line *line)
 }
 
 /* Of functions that were inlined. */
-static int write_declarations(struct dec_model *m, struct tdb_writer *w, struct st_error *err)
+static int write_declarations(struct dec_model *m, struct tdb_writer *w, const uint32_t *of,
+                              struct st_error *err)
 {
     int rc = 0;
 
     for (size_t i = 0; i < dec_symbols_count(m->symbols) && !rc; i++) {
-        const struct dec_symbol_row *row = dec_symbols_at(m->symbols, i);
+        const struct dec_symbol_row *row = dec_symbols_at(m->symbols, of[i]);
 
         if (row->file && *row->file && row->line)
             rc = tdb_add_row(w, "source",
@@ -199,21 +246,20 @@ static int write_lines(struct dec_model *m, struct tdb_writer *w, struct st_erro
     size_t n = dec_symbols_count(m->symbols);
     struct line_writer writer = {m, n, w, err};
     struct dec_line_query *queries = calloc(n + m->frames.n + 1, sizeof(*queries));
-    int rc;
+    uint32_t *of = by_id(m->symbol_ids, m->nsymbol_ids, n);
+    int rc = queries && of ? write_declarations(m, w, of, err) : st_nomem(err, "the source lines");
 
-    if (!queries)
-        return st_nomem(err, "the source lines");
-    rc = write_declarations(m, w, err);
-    for (size_t i = 0; i < n; i++) {
-        const struct dec_symbol_row *row = dec_symbols_at(m->symbols, i);
+    for (size_t i = 0; i < n && !rc; i++) {
+        const struct dec_symbol_row *row = dec_symbols_at(m->symbols, of[i]);
 
         queries[i] = (struct dec_line_query){row->image, row->address, false};
     }
-    for (size_t i = 0; i < m->frames.n; i++)
+    for (size_t i = 0; i < m->frames.n && !rc; i++)
         queries[n + i] = (struct dec_line_query){m->frames.at[i].image, m->frames.at[i].address, true};
     if (!rc)
         rc = dec_lines(queries, n + m->frames.n, write_line, &writer);
     free(queries);
+    free(of);
     return rc;
 }
 
@@ -365,6 +411,8 @@ int dec_model_write(struct dec_model *m, struct tdb_writer *w, const struct dec_
     size_t n = 0;
     int rc = model_triggers(from->reader, &triggers, &n, err);
 
+    if (!rc && model_number_symbols(m))
+        rc = st_nomem(err, "the symbols");
     m->origin = find_origin(m);
     if (!rc)
         rc = write_tables(m, w, (const char *const *)triggers, n, err);

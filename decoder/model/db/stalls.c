@@ -98,7 +98,8 @@ uint64_t model_first_stall(const struct dec_model *m)
 
 static int add_frame(struct stall_writer *sw, int depth, uint64_t address, uint32_t symbol)
 {
-    struct tdb_value row[] = {TDB_N(sw->stack_id), TDB_N(depth), TDB_N(address), model_symbol_id(symbol)};
+    struct tdb_value row[] = {TDB_N(sw->stack_id), TDB_N(depth), TDB_N(address),
+                              model_symbol_id(sw->m, symbol)};
 
     return tdb_add_row(sw->w, "stack", row, 4, sw->err);
 }

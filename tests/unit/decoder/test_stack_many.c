@@ -81,7 +81,8 @@ static uint64_t cost(uint32_t n)
     struct dec_stack_config config = {.ctx = &calls, .function = function, .segment = segment};
 
     for (unsigned i = 0; i < NFUNCTIONS; i++)
-        functions[i] = (struct dec_function){at(i, 0), at(i, 0x1000), i, i, DEC_ROLE_PLAIN, false, 0, NULL};
+        functions[i] =
+            (struct dec_function){.start = at(i, 0), .end = at(i, 0x1000), .symbol = i, .family = i};
     assert_int_equal(dec_stack_open(&config, &s, NULL), 0);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
     goroutines(s, n);
