@@ -3,7 +3,7 @@
 
 #include "base/progress.h"
 #include "tracedb/calls.h"
-#include "tracedb/tiles.h"
+#include "tracedb/tile_tree.h"
 #include "tracedb/tree.h"
 
 #include <pthread.h>
@@ -30,6 +30,8 @@ struct bulk {
     const tdb_threads *threads;
 
     size_t sorts; /* entries at once */
+
+    struct tdb_tile_tree *tiles; /* NULL: they are not written */
 
     atomic_size_t next; /* job */
 };
@@ -349,18 +351,9 @@ static int fill_parents(const struct bulk *b, struct tdb_tree *tree, struct st_e
     return rc;
 }
 
-static int fill_tiles(const struct bulk *b, struct tdb_tree *tree, struct st_error *err)
-{
-    int rc = 0;
-
-    for (size_t i = 0; i < b->threads->n && !rc; i++)
-        rc = tdb_build_tiles(&b->threads->at[i], tree, err);
-    return rc;
-}
-
 /* ---- jobs ---- */
 
-/* The longest first. */
+/* The longest first. The tiles come behind them: all workers share those. */
 static const struct job {
     fill_fn *fill;
 
@@ -368,10 +361,9 @@ static const struct job {
 
     bool index;
 } jobs[] = {
-    {fill_tiles, offsetof(struct tdb_roots, tile), true},
-    {fill_calls, offsetof(struct tdb_roots, call), false},
-    {fill_parents, offsetof(struct tdb_roots, parent), true},
     {fill_symbols, offsetof(struct tdb_roots, symbol), true},
+    {fill_parents, offsetof(struct tdb_roots, parent), true},
+    {fill_calls, offsetof(struct tdb_roots, call), false},
     {fill_times, offsetof(struct tdb_roots, time), true},
 };
 
@@ -414,6 +406,8 @@ static void *work(void *arg)
 
     while (!w->rc && (i = atomic_fetch_add(&w->bulk->next, 1)) < JOBS)
         w->rc = run_job(w->bulk, &jobs[i], &w->err);
+    if (!w->rc && w->bulk->tiles)
+        w->rc = tdb_tile_tree_work(w->bulk->tiles, &w->err);
     if (w->rc) /* nobody goes on with what will be thrown away */
         atomic_store(&w->bulk->next, JOBS);
     return NULL;
@@ -424,7 +418,6 @@ static int run_jobs(struct bulk *b, unsigned n, struct st_error *err)
     struct worker workers[MOST_WORKERS] = {0};
     int rc = 0;
 
-    n = n < 1 ? 1 : n > MOST_WORKERS ? MOST_WORKERS : n;
     for (unsigned i = 0; i < n; i++)
         workers[i].bulk = b;
     for (unsigned i = 1; i < n; i++)
@@ -441,6 +434,24 @@ static int run_jobs(struct bulk *b, unsigned n, struct st_error *err)
     return rc;
 }
 
+/* The jobs, and the tree of tiles beside them. */
+static int run_with_tiles(struct bulk *b, unsigned n, struct st_error *err)
+{
+    struct tdb_tree *tree;
+    int rc = tdb_tree_open(&b->pages, b->roots->tile, true, &tree, err);
+
+    if (rc)
+        return rc;
+    rc = tdb_tile_tree_new(b->threads, tree, n, b->sorts / (2 * (size_t)n + 1), &b->tiles, err);
+    if (!rc)
+        rc = run_jobs(b, n, err);
+    tdb_tile_tree_free(b->tiles);
+    if (!rc)
+        return tdb_tree_close(tree, err);
+    tdb_tree_abort(tree);
+    return rc;
+}
+
 int tdb_write_bulk(int fd, const char *path, const struct tdb_roots *roots, const tdb_threads *threads,
                    unsigned workers, size_t sorts, struct st_error *err)
 {
@@ -453,7 +464,8 @@ int tdb_write_bulk(int fd, const char *path, const struct tdb_roots *roots, cons
     for (size_t i = 0; i < threads->n; i++)
         calls += threads->at[i].n;
     st_progress("writing", calls * ENTRIES);
-    rc = run_jobs(&b, workers, err);
+    workers = workers < 1 ? 1 : workers > MOST_WORKERS ? MOST_WORKERS : workers;
+    rc = roots->tile ? run_with_tiles(&b, workers, err) : run_jobs(&b, workers, err);
     if (!rc)
         rc = tdb_pages_close(&b.pages, err);
     tdb_pages_free(&b.pages);

@@ -46,7 +46,9 @@ struct builder {
 
     ST_VEC(size_t) touched; /* rows */
 
-    struct tdb_tree *tree;
+    tdb_tile_fn *fn;
+
+    void *ctx;
 
     uint8_t *record; /* one that is being made */
 
@@ -171,7 +173,7 @@ static int put_tile(struct builder *b, size_t row)
     tdb_record_number(&record, (int64_t)row - SPECIAL_ROWS);
     n = tdb_record_put(&record, r->data.n, b->record);
     memcpy(b->record + n, r->data.at, r->data.n);
-    return tdb_tree_add(b->tree, 0, b->record, n + r->data.n, b->err);
+    return b->fn(b->ctx, b->record, n + r->data.n, b->err);
 }
 
 static int by_row(const void *a, const void *b)
@@ -321,9 +323,9 @@ static void free_builder(struct builder *b)
     free(b->record);
 }
 
-int tdb_build_tiles(const struct tdb_thread *t, struct tdb_tree *tree, struct st_error *err)
+int tdb_build_tiles(const struct tdb_thread *t, tdb_tile_fn *fn, void *ctx, struct st_error *err)
 {
-    struct builder b = {.thread = t, .tree = tree, .err = err};
+    struct builder b = {.thread = t, .fn = fn, .ctx = ctx, .err = err};
     int rc = 0;
 
     for (int i = 0; i < t->levels && !rc; i++) {

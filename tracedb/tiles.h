@@ -18,16 +18,16 @@ enum {
     TDB_TILE_CALLS = 4096, /* threads with fewer calls and spans have no tiles */
 };
 
-struct tdb_tree;
 struct tdb_thread; /* tracedb/bulk.h */
 
 /* Chooses the levels of a thread's tiles (none for a thread with few calls and slices). `trace_end` is the
  * latest start of all threads. ST_EFAIL, ST_ENOMEM: the calls could not be read. */
 int tdb_choose_levels(struct tdb_thread *t, int64_t trace_end, struct st_error *err);
 
-/* Adds the rows of the table `tile` of one thread to its tree, in the order of its key. Takes memory for one
- * tile of each depth. ST_ENOMEM, and what tdb_tree_add returns. */
-int tdb_build_tiles(const struct tdb_thread *t, struct tdb_tree *tree, struct st_error *err);
+/* Gives the rows of the table `tile` of one thread to fn, as records in the order of its key. Takes memory
+ * for one tile of each depth. ST_ENOMEM, ST_EFAIL (the calls could not be read), and what fn returns. */
+typedef int tdb_tile_fn(void *ctx, const uint8_t *record, size_t size, struct st_error *err);
+int tdb_build_tiles(const struct tdb_thread *t, tdb_tile_fn *fn, void *ctx, struct st_error *err);
 
 /* What a tile holds: a call of at least a bucket's length, or all shorter ones that began in one bucket. */
 struct tdb_block {
