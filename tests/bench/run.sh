@@ -1,7 +1,7 @@
 #!/bin/bash
 # One line a figure: NAME VALUE UNIT vs WHAT. What is compared runs in turns in one run; the ratios are medians of the rounds.
 # Exit 1 when a figure could not be measured or misses its goal, which its line names.
-# usage: run.sh [step_rate|trigger_cost|python|decode_speed|trace|viewer|sample_cost|watch_cost|server_cost|catch|freeze]...   BUILD is the build folder;
+# usage: run.sh [step_rate|trigger_cost|python|decode_speed|trace|rings|viewer|sample_cost|watch_cost|server_cost|catch|freeze]...   BUILD is the build folder;
 # TRACE_DATA a perf.data with Intel PT and TRACE_IDS the build-id folder of its code: without it, `trace` is left out
 set -uo pipefail
 BUILD=$(realpath "${BUILD:-build}")
@@ -104,6 +104,32 @@ figure_viewer() {
     return $failed
 }
 
+# What a second thread brings for the snapshot of a big host: 64 rings of 4 MiB, of threads and of CPUs, to the database.
+figure_rings() {
+    local kind bytes slots one two i calls missed=0
+    "$STALLTRAP" arm --quiet --source step --no-decode -o one -- /bin/ls -la /etc >arm.out || return 1
+    bytes=$("$STALLTRAP" decode --stats one.1.data | jq .bytes) || return 1
+    slots=$(((4194304 + bytes - 1) / bytes))
+    for kind in thread cpu; do
+        python3 "$SOURCE/tests/cli/many_rings.py" "$STALLTRAP" one.1.data rings.data $kind 64 $slots 8 || return 1
+        rm -f one.ms two.ms rings.ratio
+        for ((i = 0; i < rounds; i++)); do
+            one=$(timed "$STALLTRAP" decode --force --threads 1 rings.data -o rings.db) &&
+                two=$(timed "$STALLTRAP" decode --force --threads 2 rings.data -o rings.db) || return 1
+            echo "$one" >>one.ms
+            echo "$two" >>two.ms
+            awk "BEGIN { printf \"%.2f\\n\", $one / $two }" >>rings.ratio
+        done
+        calls=$(sqlite3 rings.db "SELECT value FROM meta WHERE key = 'calls'")
+        echo "rings_${kind}_one $(median <one.ms) ms vs nothing: --threads 1, 64 rings of a $kind each, $((64 * slots * bytes)) bytes, $calls calls"
+        echo "rings_${kind}_two $(median <two.ms) ms vs nothing: --threads 2"
+        echo "rings_${kind}_ratio $(median <rings.ratio) x vs --threads 1 (goal: 1.8)"
+        awk "BEGIN { exit !($(median <rings.ratio) >= 1.8) }" || missed=1
+        rm -f rings.data rings.db
+    done
+    return $missed
+}
+
 # Windows of a second with and without a recorder, in turns: some hundred seconds in all.
 figure_sample_cost() {
     python3 "$SOURCE/tests/bench/sample_cost.py" 9
@@ -143,11 +169,11 @@ figure_freeze() {
     done
 }
 
-[ $# -gt 0 ] || set -- step_rate trigger_cost python decode_speed trace viewer sample_cost watch_cost server_cost catch freeze
+[ $# -gt 0 ] || set -- step_rate trigger_cost python decode_speed trace rings viewer sample_cost watch_cost server_cost catch freeze
 failed=0
 for name; do
     if ! declare -F "figure_$name" >/dev/null; then
-        echo "run.sh: no figure '$name' (step_rate, trigger_cost, python, decode_speed, trace, viewer, sample_cost, watch_cost, server_cost, catch, freeze)" >&2
+        echo "run.sh: no figure '$name' (step_rate, trigger_cost, python, decode_speed, trace, rings, viewer, sample_cost, watch_cost, server_cost, catch, freeze)" >&2
         exit 2
     fi
     "figure_$name" || { echo "run.sh: $name FAILED" >&2; failed=1; }
