@@ -117,6 +117,8 @@ enum wait_of {
     WAIT_OF_LAST,   /* of threads of a pool, in their first waits: those behind a wait at the place that `ip`
                        stands for */
     WAIT_OF_NEXT,   /* and of these the ones at this place: `ip` stands for both */
+    WAIT_OF_POOL, /* of threads of a pool, in their first waits: `ip` 1: all but each one's first; 2: of these
+                     the ones on another object than most of the thread's */
 };
 
 #define WAIT_COMPAT 0x80000000u
@@ -148,6 +150,9 @@ struct wait_place {
  * where those are fewer, nothing is known: then the list holds. */
 #define WAIT_FIRST 64
 #define WAIT_SHARE 16
+
+/* After so many waits it can be said on which object a thread of such a pool waits most. */
+#define WAIT_FEW 8
 
 #define WAIT_PLACES       16384 /* and totals, of processes and of threads, with idle=learned */
 #define WAIT_PLACES_NOTED 4096

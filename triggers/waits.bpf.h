@@ -98,13 +98,42 @@ static __always_inline st_u64 wait_object(const struct pt_regs *regs, st_s32 nr,
     return 0;
 }
 
+/* Processes that a server forked, and goes on as the same program, do the same work. */
+static __always_inline st_u32 pool_of(struct task_struct *task)
+{
+    struct file *own = BPF_CORE_READ(task, mm, exe_file);
+
+    return own && BPF_CORE_READ(task, real_parent, mm, exe_file) == own
+               ? BPF_CORE_READ(task, real_parent, tgid)
+               : BPF_CORE_READ(task, tgid);
+}
+
+/* Whether a thread in its first waits waits on another object than in most before, and the threads of its
+ * pool, which do the same work, seldom do. `all` is of all its waits. */
+static __noinline bool is_seldom_in_pool(struct task_struct *task, const struct wait_place *all,
+                                         st_u64 object)
+{
+    struct wait_key pool = {.id = pool_of(task), .of = WAIT_OF_POOL, .ip = 1};
+    st_u64 n = all->count, waits, others;
+    bool other = all->object != object;
+
+    waits = count_wait(&pool);
+    if (!other)
+        return false;
+    pool.ip = 2;
+    others = count_wait(&pool);
+    return n > WAIT_FEW && all->votes * 2 >= n && waits > WAIT_FIRST && others * WAIT_SHARE < waits;
+}
+
 /* Whether most of a thread's waits are on one object, and this one is on another that it seldom waits on.
  * `all` is of all its waits, so many. Where each wait has an object of its own, as in Python, none has most.
  */
-static __noinline bool is_other_object(const struct wait_key *key, struct wait_place *all, st_u64 object)
+static __noinline bool is_other_object(const struct wait_key *key, struct task_struct *task,
+                                       struct wait_place *all, st_u64 object)
 {
     struct wait_key other = {.id = key->id, .of = WAIT_OF_OBJECT, .ip = object, .syscall = key->syscall};
     st_u64 n = all->count;
+    bool seldom = n <= WAIT_FIRST && object && all->votes && is_seldom_in_pool(task, all, object);
 
     if (all->object == object) {
         all->votes++;
@@ -116,18 +145,9 @@ static __noinline bool is_other_object(const struct wait_key *key, struct wait_p
         return false;
     }
     all->votes--;
-    return n > WAIT_FIRST && object && all->object && all->votes * 2 >= n &&
-           count_wait(&other) * WAIT_SHARE < n;
-}
-
-/* Processes that a server forked, and goes on as the same program, do the same work. */
-static __always_inline st_u32 pool_of(struct task_struct *task)
-{
-    struct file *own = BPF_CORE_READ(task, mm, exe_file);
-
-    return own && BPF_CORE_READ(task, real_parent, mm, exe_file) == own
-               ? BPF_CORE_READ(task, real_parent, tgid)
-               : BPF_CORE_READ(task, tgid);
+    if (n <= WAIT_FIRST)
+        return seldom;
+    return object && all->object && all->votes * 2 >= n && count_wait(&other) * WAIT_SHARE < n;
 }
 
 /* A place in one word, which is not 0. */
@@ -183,7 +203,7 @@ static __noinline bool wait_is_usual(const struct wait_key *key, struct task_str
     own = count_wait(&thread);
     own_all = count_all(thread.id, WAIT_OF_THREAD);
     p = bpf_map_lookup_elem(&waits, &of_thread);
-    other = p && is_other_object(&thread, p, object);
+    other = p && is_other_object(&thread, task, p, object);
     if (own_all <= WAIT_FIRST && first_is_usual(key, task, p) && !other)
         return true;
     if (!other && ((own_all > WAIT_FIRST && own * WAIT_SHARE >= own_all) || here * WAIT_SHARE >= all))

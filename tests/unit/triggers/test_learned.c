@@ -390,13 +390,81 @@ static void wait_on_two_words(struct workload *w)
     note_wait_on(w, 1);
 }
 
+enum { IN_POOL = 30 }; /* waits of each thread: fewer than WAIT_FIRST */
+
+/* None of a pool waits so often that it is known by itself. Each has a word of its own, as the threads of the
+ * JVM have. */
+static void *wait_on_own_word(void *arg)
+{
+    size_t own = (size_t)arg;
+
+    for (int i = 0; i < IN_POOL; i++)
+        wait_on(own, 1);
+    return NULL;
+}
+
+static struct workload *pool_work;
+
+static void *wait_on_own_word_and_another(void *arg)
+{
+    wait_on_own_word(arg);
+    wait_on(0, 1); /* a lock of the JVM is waited for in pieces, each longer than the one before */
+    wait_on(0, 8);
+    note_wait_on(pool_work, 0);
+    return NULL;
+}
+
+/* In this pool each thread waits on another word now and then: that is its work as well. */
+static void *wait_on_own_word_and_others(void *arg)
+{
+    size_t own = (size_t)arg;
+
+    for (size_t i = 0; i < IN_POOL; i++)
+        wait_on(i % 10 == 9 ? 40 + i : own, 1);
+    return NULL;
+}
+
+static void *wait_on_own_word_and_others_long(void *arg)
+{
+    wait_on_own_word_and_others(arg);
+    note_wait_on(pool_work, 0);
+    return NULL;
+}
+
+static void wait_in_pool(struct workload *w, void *(*before)(void *), void *(*last)(void *))
+{
+    enum { THREADS = 6 };
+    pthread_t threads[THREADS];
+
+    pool_work = w;
+    for (size_t i = 0; i < THREADS; i++) {
+        if (pthread_create(&threads[i], NULL, i < THREADS - 1 ? before : last, (void *)(i + 1)))
+            _exit(1);
+        pthread_join(threads[i], NULL);
+    }
+}
+
+static void wait_elsewhere_in_pool(struct workload *w)
+{
+    wait_in_pool(w, wait_on_own_word, wait_on_own_word_and_another);
+}
+
+static void wait_on_others_in_pool(struct workload *w)
+{
+    wait_in_pool(w, wait_on_own_word_and_others, wait_on_own_word_and_others_long);
+}
+
 static void test_object_tells_waits_apart(void **state)
 {
     static const struct {
         workload_fn *run;
 
         int waits, fire;
-    } cases[] = {{wait_on_another_word, 2, 1}, {wait_on_many_words, 1, 0}, {wait_on_two_words, 1, 0}};
+    } cases[] = {{wait_on_another_word, 2, 1},
+                 {wait_on_many_words, 1, 0},
+                 {wait_on_two_words, 1, 0},
+                 {wait_elsewhere_in_pool, 1, 1},
+                 {wait_on_others_in_pool, 1, 0}};
     struct trg_config config = {.calls_alone = true};
 
     (void)state;
@@ -409,8 +477,8 @@ static void test_object_tells_waits_apart(void **state)
         watch_start(&w, LEARNED, &work.pid, 1, NULL, &config);
         workload_go(&work);
         told_collect(&w, &work, cases[i].waits, cases[i].fire);
-        if (told_fired(&w, work.pid, SYS_futex) != (size_t)cases[i].fire)
-            fail_msg("case %zu: %zu fired", i, told_fired(&w, work.pid, SYS_futex));
+        if (told_fired(&w, 0, SYS_futex) != (size_t)cases[i].fire)
+            fail_msg("case %zu: %zu fired", i, told_fired(&w, 0, SYS_futex));
         watch_stop(&w);
         workload_wait(&work);
     }
