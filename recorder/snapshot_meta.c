@@ -1,5 +1,7 @@
 /* How the snapshot came about: struct st_meta_record. */
+#include "base/infile.h"
 #include "base/vec.h"
+#include "recorder/build_id.h"
 #include "recorder/snapshot_impl.h"
 
 #include <inttypes.h>
@@ -90,6 +92,26 @@ static void put_target(struct pairs *p, const struct st_target *t)
     }
 }
 
+/* The build id of a process's program, whatever is known of its calls. */
+static void put_build_id(struct pairs *p, pid_t pid)
+{
+    char path[64], text[2 * REC_BUILD_ID_MAX + 1];
+    uint8_t id[REC_BUILD_ID_MAX];
+    size_t size;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+    fd = st_infile_open(path, ST_INFILE_FILE);
+    if (fd < 0)
+        return;
+    size = rec_build_id_ask(&p->s->child, fd, NULL, 0, id);
+    close(fd);
+    for (size_t i = 0; i < size; i++)
+        snprintf(text + 2 * i, 3, "%02x", id[i]);
+    if (size)
+        put(p, "build_id.%d=%s", pid, text);
+}
+
 /* The command line of a process as it is now (its title, where it sets one), and its program. */
 static void put_program(struct pairs *p, pid_t pid)
 {
@@ -115,6 +137,7 @@ static void put_program(struct pairs *p, pid_t pid)
     length = readlink(path, exe, sizeof(exe) - 1);
     if (length > 0)
         put(p, "exe.%d=%.*s", pid, (int)length, exe);
+    put_build_id(p, pid);
 }
 
 /* Of the process that stalled, and of those that were named. */

@@ -1,6 +1,7 @@
 /* A snapshot, written from a source that is made up and read back with our own reader. */
 #include "snapshot_world.h"
 
+#include "recorder/build_id.h"
 #include "recorder/perf_event.h"
 
 #include <elf.h>
@@ -15,13 +16,27 @@
 
 #include <cmocka.h>
 
+/* "build_id.PID=HEX" of this program. */
+static void own_build_id(char *text, size_t size)
+{
+    uint8_t id[REC_BUILD_ID_MAX];
+    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
+        at = snprintf(text, size, "build_id.%d=", getpid());
+    size_t n = rec_build_id_of_fd(fd, id);
+
+    close(fd);
+    assert_true(n > 0);
+    for (size_t i = 0; i < n; i++)
+        at += snprintf(text + at, size - (size_t)at, "%02x", id[i]);
+}
+
 static void everything_is_in_it(void **state)
 {
     struct world *w = *state;
     struct found *f = calloc(1, sizeof(*f));
     struct pd_reader *reader;
     unsigned char expected[72];
-    char path[128], elf[8] = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT};
+    char path[128], id[64], elf[8] = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT};
     struct stat st;
 
     f->in_order = true;
@@ -61,6 +76,8 @@ static void everything_is_in_it(void **state)
     expect_pair(f, "ring.0=tid=101 cpu=-1 since=1000 offset=4096 size=72 in_kernel=0 stopped=0");
     expect_pair(f, "ring.2=tid=103 cpu=-1 since=3000 offset=0 size=0 in_kernel=0 stopped=0");
     expect_pair(f, "warning=mind the gap");
+    own_build_id(id, sizeof(id));
+    expect_pair(f, id);
 
     assert_int_equal(pd_reader_nevents(reader), 5);
     assert_int_equal(pd_reader_event(reader, 0)->attr.type, PMU);
