@@ -114,6 +114,8 @@ static void test_lines_about_wakers(void **state)
     r.wake_ktime = r.end_ktime - 10200000;
     assert_line(&r, "thread 4312 \"forwarder\" off-CPU 40.2 ms in recvfrom, woken by thread 4313 \"logger\" "
                     "and then 10.2 ms in the run queue");
+    r.kind = ST_STALL_SYSCALL; /* the call may have waited again behind that */
+    assert_line(&r, "thread 4312 \"forwarder\" was 40.2 ms in recvfrom, woken by thread 4313 \"logger\"");
     r = sample_record();
     r.waker_ctx = ST_WAKER_IRQ;
     r.waker_vec = 24;
