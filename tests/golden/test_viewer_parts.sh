@@ -153,6 +153,16 @@ ready="UPDATE stall SET kind = 'runq', state = 'runnable', waker = NULL WHERE id
 quota="$ready, (1, 'cpu_quota_us', 5000), (1, 'cpu_period_us', 100000), (1, 'throttled', 7)"
 throttled='cgroup CPU throttling: the thread was ready to run for 40\.0 ms, but its control group may use 5\.00 ms of CPU time every 100 ms and was throttled 7 times so far$'
 cause 'another had the CPU' 2000000 42000000 "$ready" 'CPU taken by other work: the thread was ready to run for 40\.0 ms: thread 101 "hog" got its CPU'
+ksoftirqd="${ready/101 \"hog\"/15 \"ksoftirqd/0\"}, (1, 'next_kernel', 1)"
+cause 'another had it most of the time' 2000000 42000000 "$ready, (1, 'held_ns', 39000000), (1, 'turns', 3)" \
+    'CPU taken by other work: the thread was ready to run for 40\.0 ms: thread 101 "hog" had its CPU for 39\.0 ms$'
+cause 'many had it in turn' 2000000 42000000 "$ready, (1, 'held_ns', 400000), (1, 'turns', 93)" '.*: thread 101 "hog" had its CPU for 400 us, the longest of 93 turns of others$'
+cause 'more than are remembered' 2000000 42000000 "$ready, (1, 'held_ns', 400000), (1, 'turns', 512)" '.* had its CPU for 400 us, the longest of the last 512 turns of others$'
+cause 'softirqs had it' 2000000 42000000 "$ksoftirqd, (1, 'held_ns', 30000000), (1, 'turns', 3)" 'softirq load: .*: thread 15 "ksoftirqd/0" had its CPU for 30\.0 ms, which runs softirqs$'
+cause 'softirqs had it for a moment' 2000000 42000000 "$ksoftirqd, (1, 'held_ns', 90000), (1, 'turns', 93)" \
+    "CPU taken by other work: .*: the kernel's thread 15 \"ksoftirqd/0\" had its CPU for 90\.0 us, the longest of 93 turns"
+cause 'softirqs had it first' 2000000 42000000 "$ksoftirqd; UPDATE stall SET kind = 'offcpu' WHERE id = 1; DELETE FROM slice" \
+    "CPU taken by other work: .*: the kernel's thread 15 \"ksoftirqd/0\" got its CPU first, who had it then is not recorded \(runq tells, or arm -a\)$"
 cause 'throttled, and the CPU was used by another' 2000000 42000000 "$quota, (1, 'throttled_now', 1)" "$throttled"
 cause 'a quota that was not used up' 2000000 42000000 "$quota, (1, 'throttled_now', 0)" 'CPU taken by other work: '
 cause 'a quota, and nobody looked' 2000000 42000000 "$quota" 'not known'
