@@ -149,6 +149,18 @@ cause 'a time-out of another wait' 2000000 60000000 "$own; INSERT INTO stall_att
     'own time-out: the thread waited 32\.0 ms of the 58\.0 ms in read until a time-out that it had set itself'
 cause 'a sleep that goes on' 2000000 50000000 "${file_lock//fcntl/clock_nanosleep}; $still; INSERT INTO stall_attr VALUES (1, 'noticed_after_ns', 30000000), (1, 'timeout_ns', 300000000)" \
     'own time-out: the program asked to sleep for 300 ms, of which 30\.0 ms are over, in clock_nanosleep, at store < main$'
+# Who let go of a lock held it in the call that was open as it did; a sampled call may have begun behind that, and then its own stack tells.
+lock="UPDATE stall SET kind = 'offcpu', state = 'sleeping', syscall = 'futex', waker = 'thread 101 \"hog\"', waker_thread_id = 2, wake_ns = 52000100 WHERE id = 1;
+    INSERT INTO stall_attr VALUES (1, 'arg1', 0), (1, 'arg2', 2), (1, 'waker_user_stack_id', 11); INSERT INTO module (id, name, path, kernel) VALUES (9, 'libc.so.6', '/libc.so.6', 0);
+    INSERT INTO symbol (id, module_id, name, address, size) VALUES (40, 9, '__lll_lock_wake', 40, 1), (41, 1, 'unlocks', 41, 1); INSERT INTO stack (id, depth, address, symbol_id) VALUES (11, 0, 40, 40);
+    INSERT INTO call (id, thread_id, symbol_id, depth, start_ns, duration_ns, self_ns, flags) VALUES (1 << 40, 2, 3, 0, 52000000, 9000000, 9000000, 32);
+    INSERT INTO call_time (thread_id, start_ns, id) SELECT thread_id, start_ns, id FROM call WHERE thread_id = 2"
+beside="INSERT INTO call (id, thread_id, symbol_id, depth, start_ns, duration_ns, self_ns, flags) VALUES ((1 << 40) - 1, 2, 2, 0, 1000000, 1000, 0, 32),
+    ((1 << 40) + 1, 2, 2, 0, 70000000, 1000, 0, 32); INSERT INTO call_time (thread_id, start_ns, id) SELECT thread_id, start_ns, id FROM call WHERE thread_id = 2 AND id <> 1 << 40"
+cause 'a sampled call of another moment' 20000000 55000000 "$lock; $beside" 'lock contention: held by thread 101 "hog", until it let go of the lock$'
+cause 'and its own stack' 20000000 55000000 "$lock; INSERT INTO stack (id, depth, address, symbol_id) VALUES (11, 1, 41, 41)" 'lock contention: held by thread 101 "hog" in unlocks\(\), until'
+cause 'a sampled call of the moment' 20000000 55000000 "$lock; UPDATE stack SET symbol_id = 3 WHERE id = 11" 'lock contention: held by thread 101 "hog" in store\(\), until'
+cause 'a call that is known' 20000000 55000000 "$lock; UPDATE call SET flags = 0 WHERE thread_id = 2" 'lock contention: held by thread 101 "hog" in store\(\), until'
 ready="UPDATE stall SET kind = 'runq', state = 'runnable', waker = NULL WHERE id = 1; INSERT INTO stall_attr VALUES (1, 'next', 'thread 101 \"hog\"')"
 quota="$ready, (1, 'cpu_quota_us', 5000), (1, 'cpu_period_us', 100000), (1, 'throttled', 7)"
 throttled='cgroup CPU throttling: the thread was ready to run for 40\.0 ms, but its control group may use 5\.00 ms of CPU time every 100 ms and was throttled 7 times so far$'
