@@ -149,6 +149,12 @@ cause 'a time-out of another wait' 2000000 60000000 "$own; INSERT INTO stall_att
     'own time-out: the thread waited 32\.0 ms of the 58\.0 ms in read until a time-out that it had set itself'
 cause 'a sleep that goes on' 2000000 50000000 "${file_lock//fcntl/clock_nanosleep}; $still; INSERT INTO stall_attr VALUES (1, 'noticed_after_ns', 30000000), (1, 'timeout_ns', 300000000)" \
     'own time-out: the program asked to sleep for 300 ms, of which 30\.0 ms are over, in clock_nanosleep, at store < main$'
+# A wait that goes on, of which the last switch tells until the recording stopped (50 ms), and the record until the snapshot (90 ms).
+open_wait="UPDATE stall SET kind = 'offcpu', state = 'sleeping', syscall = 'futex', user_stack_id = NULL WHERE id = 1; DELETE FROM mark WHERE name = 'woken'; DELETE FROM slice;
+    DELETE FROM offcpu WHERE start_ns > 20000000; UPDATE offcpu SET end_ns = 50000000; UPDATE stall SET end_ns = NULL WHERE id = 1; INSERT INTO stack (id, depth, address, symbol_id)
+    VALUES (12, 0, 3, 3), (12, 1, 1, 1); UPDATE stall SET user_stack_id = 12 WHERE id = 1"
+cause 'a wait that nobody has ended' 20000000 90000000 "$open_wait" 'not known \(nobody has woken it yet: where it waits tells for what\)$'
+grep -qx '    70\.0 ms 100\.0 %  waiting (sleeping) in futex, at store < main; nobody has ended it yet' whole || { echo 'FAILED: it is not one part'; cat whole; failed=$((failed + 1)); }
 # Who let go of a lock held it in the call that was open as it did; a sampled call may have begun behind that, and then its own stack tells.
 lock="UPDATE stall SET kind = 'offcpu', state = 'sleeping', syscall = 'futex', waker = 'thread 101 \"hog\"', waker_thread_id = 2, wake_ns = 52000100 WHERE id = 1;
     INSERT INTO stall_attr VALUES (1, 'arg1', 0), (1, 'arg2', 2), (1, 'waker_user_stack_id', 11); INSERT INTO module (id, name, path, kernel) VALUES (9, 'libc.so.6', '/libc.so.6', 0);
