@@ -84,7 +84,6 @@ static void describe(const struct st_stall_record *r, trg_ksym_fn *name, void *c
     trg_put(&o, " in the function");
     trg_put_attribute(&o, r, "ret", " (returned ", ")");
     trg_put_waker(&o, r, name, ctx);
-    trg_put_run_queue(&o, r);
 }
 
 static const struct trg_key keys[] = {TRG_KEY_IF_CALL, TRG_KEY_END};

@@ -1,4 +1,5 @@
 /* offcpu: its BPF programs and its sentence. */
+#include "base/stall_attribute.h"
 #include "triggers/kit.h"
 #include "triggers/places.h"
 #include "triggers/record_text.h"
@@ -74,6 +75,22 @@ static int offcpu_open(const struct trg_open *how, struct trg_state **state, str
     return trg_kit_open(how, take, state, err);
 }
 
+/* Of a thread that is throttled, who got its CPU is a bystander. */
+static void put_who_took_the_cpu(struct trg_out *o, const struct st_stall_record *r)
+{
+    enum st_quota quota = st_stall_quota(r);
+
+    if (quota == ST_QUOTA_HELD) {
+        trg_put(o, ", throttled by the CPU quota of its control group");
+        return;
+    }
+    trg_put(o, quota == ST_QUOTA_MAYBE ? ", ready to run" : ", preempted");
+    if (r->next_tid) {
+        trg_put(o, quota == ST_QUOTA_MAYBE ? " while its CPU went to " : " by ");
+        trg_put_thread(o, r->next_tid, r->next_comm);
+    }
+}
+
 static void describe(const struct st_stall_record *r, trg_ksym_fn *name, void *ctx, char *text, size_t size)
 {
     struct trg_out o = {text, size, 0};
@@ -81,11 +98,7 @@ static void describe(const struct st_stall_record *r, trg_ksym_fn *name, void *c
     trg_put(&o, "off-CPU");
     trg_put_time(&o, r);
     if (!r->state) {
-        trg_put(&o, ", preempted");
-        if (r->next_tid) {
-            trg_put(&o, " by ");
-            trg_put_thread(&o, r->next_tid, r->next_comm);
-        }
+        put_who_took_the_cpu(&o, r);
         trg_put_syscall(&o, r);
         return;
     }

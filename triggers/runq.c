@@ -1,4 +1,5 @@
 /* runq: its BPF programs and its sentence. */
+#include "base/stall_attribute.h"
 #include "base/units.h"
 #include "triggers/kit.h"
 #include "triggers/record_text.h"
@@ -37,6 +38,10 @@ static void describe(const struct st_stall_record *r, trg_ksym_fn *name, void *c
     trg_put(&o, "waited");
     trg_put_time(&o, r);
     trg_put(&o, " for CPU %u", r->cpu);
+    if (st_stall_quota(r) == ST_QUOTA_HELD) {
+        trg_put(&o, ", throttled by the CPU quota of its control group");
+        return;
+    }
     if (!r->next_tid)
         return;
     trg_put(&o, ", which ran ");

@@ -99,7 +99,6 @@ static void describe(const struct st_stall_record *r, trg_ksym_fn *name, void *c
     trg_put_attribute(&o, r, "ret", " (returned ", ")");
     trg_put_attribute(&o, r, "io_uring", " for ", "");
     trg_put_waker(&o, r, name, ctx);
-    trg_put_run_queue(&o, r);
 }
 
 static bool set_name(struct trg_options *o, const char *word)

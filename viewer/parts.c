@@ -53,7 +53,7 @@ struct maker {
 
     vw_runs runs;
 
-    sqlite3_stmt *add, *mark_off, *mark_woken, *on_cpu, *place, *stack_place, *call_syscall;
+    sqlite3_stmt *add, *go_on, *mark_off, *mark_woken, *on_cpu, *place, *stack_place, *call_syscall;
 };
 
 /* What is known of a wait; strings are its own. */
@@ -296,15 +296,33 @@ static void free_wait(struct wait *w)
 /* ------------------------------------------------------------------ */
 /* The rows                                                             */
 
+/* Of a wait that still goes on the switches tell until the recording stopped, the record until the snapshot
+ * was made: it is one part. Negative: SQLite's failure. */
+static int goes_on(struct maker *m, int64_t start, int64_t end, const struct wait *w)
+{
+    const char *const same[] = {w->state, w->syscall, w->place, w->timer};
+
+    sqlite3_reset(m->go_on);
+    sqlite3_bind_int64(m->go_on, 1, start);
+    sqlite3_bind_int64(m->go_on, 2, end);
+    for (int i = 0; i < 4; i++)
+        sqlite3_bind_text(m->go_on, i + 3, same[i], -1, SQLITE_TRANSIENT);
+    return sqlite3_step(m->go_on) == SQLITE_DONE ? sqlite3_changes(m->db) : failed(m);
+}
+
 static int add(struct maker *m, int64_t start, int64_t end, const char *what, const struct wait *w,
                const char *who, int64_t who_ns)
 {
     bool waits = !strcmp(what, "waiting");
+    int rc;
 
     start = start > m->start ? start : m->start;
     end = end < m->end ? end : m->end;
     if (start >= end)
         return 0;
+    rc = w && waits && !who ? goes_on(m, start, end, w) : 0;
+    if (rc)
+        return rc < 0 ? rc : 0;
     sqlite3_reset(m->add);
     sqlite3_clear_bindings(m->add);
     sqlite3_bind_int64(m->add, 1, start);
@@ -456,6 +474,9 @@ static const char tables_sql[] =
 static int prepare_all(struct maker *m)
 {
     m->add = prepare(m, "INSERT INTO part VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)");
+    m->go_on =
+        prepare(m, "UPDATE part SET end_ns = ?2 WHERE end_ns = ?1 AND what = 'waiting' AND who IS NULL "
+                   "AND state IS ?3 AND syscall IS ?4 AND place IS ?5 AND timer IS ?6");
     m->mark_off = prepare(m, "SELECT detail FROM mark WHERE name = 'offcpu' AND thread_id = ?1 AND time_ns "
                              "BETWEEN ?2 AND ?3 AND detail IS NOT NULL ORDER BY time_ns DESC LIMIT 1");
     m->mark_woken = prepare(m, "SELECT time_ns, detail FROM mark WHERE name = 'woken' AND thread_id = ?1 AND "
@@ -476,7 +497,7 @@ static int prepare_all(struct maker *m)
     m->call_syscall = prepare(
         m, NAMES_UP("SELECT substr(s.name, 11) FROM up JOIN call c ON c.id = up.id JOIN symbol s ON s.id = "
                     "c.symbol_id WHERE s.name GLOB '__x64_sys_*' AND c.flags & 32 = 0 ORDER BY n LIMIT 1"));
-    return m->add && m->mark_off && m->mark_woken && m->on_cpu && m->place && m->stack_place &&
+    return m->add && m->go_on && m->mark_off && m->mark_woken && m->on_cpu && m->place && m->stack_place &&
                    m->call_syscall
                ? 0
                : m->err->code;
@@ -484,8 +505,8 @@ static int prepare_all(struct maker *m)
 
 static void free_all(struct maker *m)
 {
-    sqlite3_stmt *const all[] = {m->add,   m->mark_off,    m->mark_woken,  m->on_cpu,
-                                 m->place, m->stack_place, m->call_syscall};
+    sqlite3_stmt *const all[] = {m->add,    m->go_on, m->mark_off,    m->mark_woken,
+                                 m->on_cpu, m->place, m->stack_place, m->call_syscall};
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         sqlite3_finalize(all[i]);

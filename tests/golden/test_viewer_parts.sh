@@ -149,10 +149,38 @@ cause 'a time-out of another wait' 2000000 60000000 "$own; INSERT INTO stall_att
     'own time-out: the thread waited 32\.0 ms of the 58\.0 ms in read until a time-out that it had set itself'
 cause 'a sleep that goes on' 2000000 50000000 "${file_lock//fcntl/clock_nanosleep}; $still; INSERT INTO stall_attr VALUES (1, 'noticed_after_ns', 30000000), (1, 'timeout_ns', 300000000)" \
     'own time-out: the program asked to sleep for 300 ms, of which 30\.0 ms are over, in clock_nanosleep, at store < main$'
+# A wait that goes on, of which the last switch tells until the recording stopped (50 ms), and the record until the snapshot (90 ms).
+open_wait="UPDATE stall SET kind = 'offcpu', state = 'sleeping', syscall = 'futex', user_stack_id = NULL WHERE id = 1; DELETE FROM mark WHERE name = 'woken'; DELETE FROM slice;
+    DELETE FROM offcpu WHERE start_ns > 20000000; UPDATE offcpu SET end_ns = 50000000; UPDATE stall SET end_ns = NULL WHERE id = 1; INSERT INTO stack (id, depth, address, symbol_id)
+    VALUES (12, 0, 3, 3), (12, 1, 1, 1); UPDATE stall SET user_stack_id = 12 WHERE id = 1"
+cause 'a wait that nobody has ended' 20000000 90000000 "$open_wait" 'not known \(nobody has woken it yet: where it waits tells for what\)$'
+grep -qx '    70\.0 ms 100\.0 %  waiting (sleeping) in futex, at store < main; nobody has ended it yet' whole || { echo 'FAILED: it is not one part'; cat whole; failed=$((failed + 1)); }
+# Who let go of a lock held it in the call that was open as it did; a sampled call may have begun behind that, and then its own stack tells.
+lock="UPDATE stall SET kind = 'offcpu', state = 'sleeping', syscall = 'futex', waker = 'thread 101 \"hog\"', waker_thread_id = 2, wake_ns = 52000100 WHERE id = 1;
+    INSERT INTO stall_attr VALUES (1, 'arg1', 0), (1, 'arg2', 2), (1, 'waker_user_stack_id', 11); INSERT INTO module (id, name, path, kernel) VALUES (9, 'libc.so.6', '/libc.so.6', 0);
+    INSERT INTO symbol (id, module_id, name, address, size) VALUES (40, 9, '__lll_lock_wake', 40, 1), (41, 1, 'unlocks', 41, 1); INSERT INTO stack (id, depth, address, symbol_id) VALUES (11, 0, 40, 40);
+    INSERT INTO call (id, thread_id, symbol_id, depth, start_ns, duration_ns, self_ns, flags) VALUES (1 << 40, 2, 3, 0, 52000000, 9000000, 9000000, 32);
+    INSERT INTO call_time (thread_id, start_ns, id) SELECT thread_id, start_ns, id FROM call WHERE thread_id = 2"
+beside="INSERT INTO call (id, thread_id, symbol_id, depth, start_ns, duration_ns, self_ns, flags) VALUES ((1 << 40) - 1, 2, 2, 0, 1000000, 1000, 0, 32),
+    ((1 << 40) + 1, 2, 2, 0, 70000000, 1000, 0, 32); INSERT INTO call_time (thread_id, start_ns, id) SELECT thread_id, start_ns, id FROM call WHERE thread_id = 2 AND id <> 1 << 40"
+cause 'a sampled call of another moment' 20000000 55000000 "$lock; $beside" 'lock contention: held by thread 101 "hog", until it let go of the lock$'
+cause 'and its own stack' 20000000 55000000 "$lock; INSERT INTO stack (id, depth, address, symbol_id) VALUES (11, 1, 41, 41)" 'lock contention: held by thread 101 "hog" in unlocks\(\), until'
+cause 'a sampled call of the moment' 20000000 55000000 "$lock; UPDATE stack SET symbol_id = 3 WHERE id = 11" 'lock contention: held by thread 101 "hog" in store\(\), until'
+cause 'a call that is known' 20000000 55000000 "$lock; UPDATE call SET flags = 0 WHERE thread_id = 2" 'lock contention: held by thread 101 "hog" in store\(\), until'
 ready="UPDATE stall SET kind = 'runq', state = 'runnable', waker = NULL WHERE id = 1; INSERT INTO stall_attr VALUES (1, 'next', 'thread 101 \"hog\"')"
 quota="$ready, (1, 'cpu_quota_us', 5000), (1, 'cpu_period_us', 100000), (1, 'throttled', 7)"
 throttled='cgroup CPU throttling: the thread was ready to run for 40\.0 ms, but its control group may use 5\.00 ms of CPU time every 100 ms and was throttled 7 times so far$'
 cause 'another had the CPU' 2000000 42000000 "$ready" 'CPU taken by other work: the thread was ready to run for 40\.0 ms: thread 101 "hog" got its CPU'
+ksoftirqd="${ready/101 \"hog\"/15 \"ksoftirqd/0\"}, (1, 'next_kernel', 1)"
+cause 'another had it most of the time' 2000000 42000000 "$ready, (1, 'held_ns', 39000000), (1, 'turns', 3)" \
+    'CPU taken by other work: the thread was ready to run for 40\.0 ms: thread 101 "hog" had its CPU for 39\.0 ms$'
+cause 'many had it in turn' 2000000 42000000 "$ready, (1, 'held_ns', 400000), (1, 'turns', 93)" '.*: thread 101 "hog" had its CPU for 400 us, the longest of 93 turns of others$'
+cause 'more than are remembered' 2000000 42000000 "$ready, (1, 'held_ns', 400000), (1, 'turns', 512)" '.* had its CPU for 400 us, the longest of the last 512 turns of others$'
+cause 'softirqs had it' 2000000 42000000 "$ksoftirqd, (1, 'held_ns', 30000000), (1, 'turns', 3)" 'softirq load: .*: thread 15 "ksoftirqd/0" had its CPU for 30\.0 ms, which runs softirqs$'
+cause 'softirqs had it for a moment' 2000000 42000000 "$ksoftirqd, (1, 'held_ns', 90000), (1, 'turns', 93)" \
+    "CPU taken by other work: .*: the kernel's thread 15 \"ksoftirqd/0\" had its CPU for 90\.0 us, the longest of 93 turns"
+cause 'softirqs had it first' 2000000 42000000 "$ksoftirqd; UPDATE stall SET kind = 'offcpu' WHERE id = 1; DELETE FROM slice" \
+    "CPU taken by other work: .*: the kernel's thread 15 \"ksoftirqd/0\" got its CPU first, who had it then is not recorded \(runq tells, or arm -a\)$"
 cause 'throttled, and the CPU was used by another' 2000000 42000000 "$quota, (1, 'throttled_now', 1)" "$throttled"
 cause 'a quota that was not used up' 2000000 42000000 "$quota, (1, 'throttled_now', 0)" 'CPU taken by other work: '
 cause 'a quota, and nobody looked' 2000000 42000000 "$quota" 'not known'
