@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Compares the calls and returns that perf, `decode --dump calls` and the trace database tell of one recording.
 
-usage: normalize_calls.py dump PERF DUMP [KALLSYMS]        PERF against `stalltrap decode --dump calls`
+usage: normalize_calls.py [--times-within NS] MODE FILE...
+       normalize_calls.py dump PERF DUMP [KALLSYMS]        PERF against `stalltrap decode --dump calls`
        normalize_calls.py gaps PERF DUMP [KALLSYMS]        the same, where gaps are allowed
        normalize_calls.py cpus PERF DUMP [KALLSYMS]        the same as dump, CPU by CPU, of rings of CPUs with kernel code
        normalize_calls.py rows PERF TRACE.db [DUMP]        PERF against the calls of the database
@@ -17,7 +18,7 @@ order, thread by thread (the two tools interleave threads as their times fall), 
 listings comparable; test_normalize.sh tests each.
 
 Time:
-  T1  A branch's time is known to lie between two packets that tell one. perf gives it the time of the one before it, or guesses; we spread
+  T1  (times-within: that much later or earlier is no difference; how many are so is printed) A branch's time is known to lie between two packets that tell one. perf gives it the time of the one before it, or guesses; we spread
       the branches between the two. Ours must lie between the last other time that perf tells before its own and the first other one behind it,
       in the same thread (cpus: on the same CPU). Before its first and behind its last time there is no bound. Where perf tells no time, none
       is compared.
@@ -329,6 +330,7 @@ def read_aliases(path):
 
 
 aliases = {}
+times_within = 0  # ns
 KERNEL_ENTRIES = ("asm_exc_", "asm_sysvec_", "asm_common_interrupt", "asm_spurious_interrupt", "entry_SYSCALL_", "irq_entries_start",
                   "__irqentry_text_start")
 STAND_INS = ("[syscall]", "[interrupt]", "[signal]", "[untraced]")
@@ -440,16 +442,17 @@ def same_call(perf, ours):
     return perf[0] == ours[0] and same_place(perf[1], ours[1])
 
 
-def other_time(perf, ours):
-    """T1: where the times of two lists that are the same else differ, or None"""
+def other_times(perf, ours):
+    """T1: (number, ns beyond the bound) where the times of two lists that are the same else differ"""
     times = sorted({a.time for a in perf if a.time is not None})
     for i, (a, b) in enumerate(zip(perf, ours)):
         if a.time is None or b.time is None:
             continue
         at = bisect.bisect_left(times, a.time)
-        if (at and b.time < times[at - 1]) or (at + 1 < len(times) and b.time > times[at + 1]):
-            return i
-    return None
+        if at and b.time < times[at - 1]:
+            yield i, times[at - 1] - b.time
+        elif at + 1 < len(times) and b.time > times[at + 1]:
+            yield i, b.time - times[at + 1]
 
 
 def first_difference(perf, ours, same):
@@ -457,8 +460,11 @@ def first_difference(perf, ours, same):
     for i, (a, b) in enumerate(itertools.zip_longest(perf, ours)):
         if a is None or b is None or not same(a, b):
             return i, ""
-    i = other_time(perf, ours)
-    return None if i is None else (i, f", the time by {ours[i].time - perf[i].time} ns")
+    beyond = list(other_times(perf, ours))
+    wrong = [i for i, ns in beyond if ns > times_within]
+    if beyond and not wrong:
+        print(f"{len(beyond)} times differ by at most {max(ns for _, ns in beyond)} ns more than they may")
+    return (wrong[0], f", the time by {ours[wrong[0]].time - perf[wrong[0]].time} ns") if wrong else None
 
 
 def compare(perf, ours, same, of="thread"):
@@ -507,7 +513,12 @@ def run(mode, files):
 
 
 def main():
-    mode, *files = sys.argv[1:] or [""]
+    global times_within
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["--times-within"]:
+        times_within = int(arguments[1])
+        del arguments[:2]
+    mode, *files = arguments or [""]
     if len(files) not in {"dump": (2, 3), "gaps": (2, 3), "cpus": (2, 3), "rows": (2, 3), "perf": (1,)}.get(mode, ()):
         sys.exit(__doc__)
     try:
