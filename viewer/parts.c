@@ -10,7 +10,6 @@
 #include <string.h>
 
 enum {
-    MARK_BEFORE = 50000, /* ns: the sample of a switch is taken before the switch is recorded */
     RECORD_OFF = 100000, /* ns: a record's own clock may be so far off the recording's */
 };
 
@@ -19,6 +18,8 @@ struct stretch {
     int64_t start, end, cpu, call;
 
     bool off, preempted;
+
+    bool record; /* no switch tells of it, a stall record does */
 };
 
 /* A stall record of the thread, which says more of a wait. Strings are its own; NULL: not known. */
@@ -249,9 +250,15 @@ static void take_record(struct wait *w, const struct record *r)
     w->woken = r->wake;
 }
 
+/* A wait that no switch tells of may have the mark of any wait before it: it has none. */
+static bool has_mark_off(struct maker *m, const struct stretch *t)
+{
+    return !t->record && one_row(m->mark_off, m->thread, t->start, 0);
+}
+
 static void take_marks(struct maker *m, struct wait *w, const struct stretch *t)
 {
-    if (one_row(m->mark_off, m->thread, t->start - MARK_BEFORE, t->start))
+    if (has_mark_off(m, t))
         read_mark(w, (const char *)sqlite3_column_text(m->mark_off, 0));
     if (!one_row(m->mark_woken, m->thread, t->start, t->end))
         return;
@@ -268,7 +275,7 @@ static void take_marks(struct maker *m, struct wait *w, const struct stretch *t)
 /* A sampled call is the one of the switch only where the switch itself was sampled. */
 static void take_place(struct maker *m, struct wait *w, const struct stretch *t, const struct record *r)
 {
-    bool at_switch = one_row(m->mark_off, m->thread, t->start - MARK_BEFORE, t->start);
+    bool at_switch = has_mark_off(m, t);
 
     if (t->call && one_row(m->place, t->call, at_switch, 0))
         set(&w->place, copy_column(m->place, 0));
@@ -409,8 +416,11 @@ static int add_uncovered(struct maker *m, int64_t start, int64_t end)
 
     for (size_t i = 0; i < m->records.n && !rc; i++) {
         const struct record *r = &m->records.at[i];
-        struct stretch t = {
-            .start = r->start, .end = r->end < end ? r->end : end, .off = true, .preempted = r->runnable};
+        struct stretch t = {.start = r->start,
+                            .end = r->end < end ? r->end : end,
+                            .off = true,
+                            .preempted = r->runnable,
+                            .record = true};
 
         if (!r->wait || t.end <= at || t.start >= end)
             continue;
@@ -477,8 +487,13 @@ static int prepare_all(struct maker *m)
     m->go_on =
         prepare(m, "UPDATE part SET end_ns = ?2 WHERE end_ns = ?1 AND what = 'waiting' AND who IS NULL "
                    "AND state IS ?3 AND syscall IS ?4 AND place IS ?5 AND timer IS ?6");
-    m->mark_off = prepare(m, "SELECT detail FROM mark WHERE name = 'offcpu' AND thread_id = ?1 AND time_ns "
-                             "BETWEEN ?2 AND ?3 AND detail IS NOT NULL ORDER BY time_ns DESC LIMIT 1");
+    /* The sample of a switch is taken in the run that ends with it, how long before its record a machine
+     * that stands still decides. Where switches were lost the run began behind them. */
+    m->mark_off =
+        prepare(m, "SELECT detail FROM mark WHERE name = 'offcpu' AND thread_id = ?1 AND time_ns BETWEEN "
+                   "max(coalesce((SELECT end_ns FROM offcpu WHERE thread_id = ?1 AND start_ns < ?2 ORDER BY "
+                   "start_ns DESC LIMIT 1), 0), coalesce((SELECT max(start_ns) FROM slice WHERE thread_id = "
+                   "?1 AND start_ns < ?2), 0)) AND ?2 AND detail IS NOT NULL ORDER BY time_ns DESC LIMIT 1");
     m->mark_woken = prepare(m, "SELECT time_ns, detail FROM mark WHERE name = 'woken' AND thread_id = ?1 AND "
                                "time_ns BETWEEN ?2 AND ?3 ORDER BY time_ns LIMIT 1");
     m->on_cpu = prepare(

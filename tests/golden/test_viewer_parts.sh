@@ -50,6 +50,21 @@ for stall in 1 2 3 5; do
     sum=$("$STALLTRAP" report p.db parts --stall $stall --format json | python3 -c 'import json, sys; print(sum(r["total_ns"] for r in json.load(sys.stdin)))')
     [ "$sum" = "$(sqlite3 p.db "SELECT duration_ns FROM stall WHERE id = $stall")" ] || { echo "FAILED: the parts of $stall are $sum"; failed=$((failed + 1)); }
 done
+# The mark of a wait lies in the run before it, however long before it the machine stood still; one of the run before that is another wait's.
+mark_of() { # NAME SQL EXPECTED: the first wait of which SQL changes the trace, by the one line that is expected
+    cp p.db m.db
+    sqlite3 m.db "$2"
+    "$STALLTRAP" report m.db parts --format csv | grep '^waiting' >out
+    grep -qxF "$3" out || { echo "FAILED: $1: not $3"; cat out; failed=$((failed + 1)); }
+}
+mark_of 'a mark of long before' "UPDATE mark SET time_ns = 2000000 WHERE time_ns = 19999000" \
+    'waiting,sleeping,futex,store < main,"thread 101 ""hog"" in futex",,,1,32000000,32000000,41.0'
+mark_of 'a mark of the wait before' "UPDATE offcpu SET start_ns = 55030000 WHERE start_ns = 60000000; UPDATE slice SET end_ns = 55030000 WHERE start_ns = 55000001;
+    INSERT INTO mark (thread_id, cpu, time_ns, name, detail) VALUES (1, 1, 55000000, 'offcpu', 'disk sleep in fsync')" 'waiting,,,,,,,1,7970000,7970000,10.2'
+mark_of 'a mark from before what was lost' "UPDATE slice SET start_ns = 59000000 WHERE start_ns = 55000001;
+    INSERT INTO mark (thread_id, cpu, time_ns, name, detail) VALUES (1, 1, 56000000, 'offcpu', 'disk sleep in fsync')" 'waiting,,,,,,,1,3000000,3000000,3.8'
+mark_of 'a record where no switch tells, and a mark of another wait' "INSERT INTO mark (thread_id, cpu, time_ns, name, detail) VALUES (1, 1, 75990000, 'offcpu', 'stopped')" \
+    'waiting,disk sleep,fsync,,softirq BLOCK,,,1,2500000,2500000,3.2'
 # Whether its CPU slept as the thread was woken (at 52 ms): asleep before it, awake after it, and nothing between.
 sleeps() { # NAME EXPECTED MARKS: rows of mark
     cp p.db s.db
@@ -225,6 +240,12 @@ cause 'waited for another thread' 2000000 60000000 "$for_another" \
 cause 'and that one waited' 2000000 60000000 "$for_another; INSERT INTO offcpu (thread_id, start_ns, end_ns, preempted) VALUES (2, 19000000, 50000000, 0);
     INSERT INTO mark (thread_id, time_ns, name, detail) VALUES (2, 18990000, 'offcpu', 'sleeping in clock_nanosleep')" \
     'waited for another thread: .* "hog" woke it; that one was itself off its CPU for 30\.0 ms of it \(sleeping in clock_nanosleep\)$'
+cause 'and that one waited, marked long before' 2000000 60000000 "$for_another; INSERT INTO offcpu (thread_id, start_ns, end_ns, preempted) VALUES (2, 19000000, 50000000, 0);
+    INSERT INTO mark (thread_id, time_ns, name, detail) VALUES (2, 12000000, 'offcpu', 'sleeping in clock_nanosleep')" \
+    'waited for another thread: .* off its CPU for 30\.0 ms of it \(sleeping in clock_nanosleep\)$'
+cause 'and that one waited twice, marked the first time' 2000000 60000000 "$for_another; INSERT INTO offcpu (thread_id, start_ns, end_ns, preempted) VALUES
+    (2, 18000000, 18980000, 0), (2, 19000000, 50000000, 0); INSERT INTO mark (thread_id, time_ns, name, detail) VALUES (2, 18970000, 'offcpu', 'sleeping in clock_nanosleep')" \
+    'waited for another thread: .* off its CPU for 30\.0 ms of it$'
 cause 'a thread of another process' 2000000 60000000 "$for_another; INSERT INTO process (id, pid, name) VALUES (2, 200, 'x'); UPDATE thread SET process_id = 2 WHERE id = 2" 'not known'
 cp p.db c.db && sqlite3 c.db "$file_lock; UPDATE symbol SET name = 'asm_sysvec_apic_timer_interrupt' WHERE id = 21; INSERT INTO symbol (id, module_id, name, address, size) VALUES (22, 2, 'cpu_startup_entry', 22, 1);
     INSERT INTO stack (id, depth, address, symbol_id) VALUES (10, 2, 22, 22); UPDATE stall SET end_ns = 60000000, duration_ns = 58000000 WHERE id = 1"
