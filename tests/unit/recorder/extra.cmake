@@ -29,3 +29,8 @@ endforeach()
 foreach(name rec_perf_map_sort setgroups)
   target_link_options(unit_recorder_names_child PRIVATE -Wl,--wrap=${name})
 endforeach()
+
+# A processor with cores of several kinds.
+foreach(name rec_perf_event rec_perf_event_in_group rec_perf_id)
+  target_link_options(unit_recorder_cores PRIVATE -Wl,--wrap=${name})
+endforeach()
