@@ -5,6 +5,7 @@
 #include "recorder/alive.h"
 #include "recorder/arm_options.h"
 #include "recorder/arm_state.h"
+#include "recorder/away.h"
 #include "recorder/capture.h"
 #include "recorder/clerk.h"
 #include "recorder/control.h"
@@ -180,6 +181,8 @@ struct arm {
     bool ended_by_signal; /* SIGTERM or SIGHUP: nothing more is done */
 
     struct rec_capture capture;
+
+    rec_away_list away; /* as it was captured */
 
     ST_VEC(struct perf_event_header *) incomplete; /* records that fired while the source was frozen */
 

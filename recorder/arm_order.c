@@ -58,6 +58,8 @@ static void describe(struct arm_order *o, struct arm *arm)
         .folder = arm->folder,
         .room = o->last ? NULL : &o->room,
         .capture = &o->capture,
+        .away = o->away.at,
+        .naway = o->away.n,
         .facts = &o->facts,
         .pauses = o->pauses.at,
         .npauses = o->pauses.n,
@@ -143,6 +145,8 @@ int arm_order_make(struct arm *arm, struct arm_order **order, struct st_error *e
     o->asked = rec_control_asked(arm->control);
     o->capture = arm->capture;
     arm->capture = (struct rec_capture){0};
+    o->away = arm->away;
+    arm->away = (rec_away_list){0};
     /* Of a target that waits for processes there are more now, or fewer. */
     arm->ops->describe(arm->source, o->source_text, sizeof(o->source_text));
     describe(o, arm);
@@ -158,6 +162,7 @@ void arm_order_free(struct arm_order *o)
     rec_facts_free(&o->facts);
     rec_kallsyms_close(o->kallsyms);
     st_vec_free(&o->pauses);
+    st_vec_free(&o->away);
     free(o->target.pids);
     free(o->data);
     free(o->db);

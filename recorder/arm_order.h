@@ -22,6 +22,8 @@ struct arm_order {
 
     struct rec_capture capture;
 
+    rec_away_list away;
+
     struct arm_cause cause;
 
     struct trg_frames frames;

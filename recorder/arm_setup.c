@@ -496,6 +496,7 @@ void arm_close(struct arm *arm)
     rec_clock_close(&arm->clock);
     rec_store_close(arm->store);
     rec_kallsyms_close(arm->kallsyms);
+    st_vec_free(&arm->away);
     st_vec_free(&arm->warnings);
     st_vec_free(&arm->pauses);
     for (size_t i = 0; i < arm->incomplete.n; i++)

@@ -10,7 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_PAUSES = 256 };
+enum {
+    MOST_PAUSES = 256,
+    AWAY_NS = 20 * 1000 * 1000, /* for which threads that wait are looked at: the next trap waits meanwhile */
+};
 
 static const char *kernel_name(void *ctx, uint64_t address)
 {
@@ -156,12 +159,40 @@ int arm_capture(struct arm *arm, struct st_error *err)
     return rc;
 }
 
+/* Before the records are taken: those tell whether a thread came back since. */
+static int look_who_waits(struct arm *arm, struct st_error *err)
+{
+    const struct arm_cause *c = &arm->cause;
+    bool trap = c->reason == ARM_TRIGGER;
+    const rec_pid_set *known = rec_sideband_pids(arm->sideband);
+    const struct st_target *t = &arm->options.target;
+    struct rec_away_wanted wanted = {.pid = trap ? (pid_t)c->record.pid : 0,
+                                     .tid = trap ? (pid_t)c->record.tid : 0,
+                                     .pids = known->n ? known->at : t->pids,
+                                     .npids = known->n ? known->n : t->npids,
+                                     .stepped = arm->ops->own_switches,
+                                     .most_ns = AWAY_NS};
+    int left;
+
+    if (arm->launch.pid && !known->n) {
+        wanted.pids = &arm->launch.pid;
+        wanted.npids = 1;
+    }
+    arm->away.n = 0;
+    left = rec_away_read(&wanted, &arm->away, err);
+    if (left > 0)
+        st_log_debug("of %d threads was not looked at how they wait", left);
+    return left < 0 ? left : 0;
+}
+
 /* What came since is part of it, and the sentence tells all that is known. */
 static int capture_all(struct arm *arm, struct st_error *err)
 {
     int captured = arm->state == ARM_CAPTURED ? 0 : arm_capture(arm, err);
     int rc = captured;
 
+    if (!rc)
+        rc = look_who_waits(arm, err);
     if (!rc)
         rc = take_the_rest(arm, err);
     arm_tell(arm);

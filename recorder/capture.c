@@ -3,11 +3,37 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+enum { MAPPED = 64 * 1024 /* bytes: smaller copies are not worth a mapping */ };
+
+/* A child of this process (a decoder, an action) has no use for it, and to copy the page tables of a gigabyte
+ * holds up the thread that forks, which also takes the next trap. */
+static char *take_bytes(size_t size)
+{
+    char *at;
+
+    if (size < MAPPED)
+        return malloc(size + 1);
+    at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED)
+        return NULL;
+    madvise(at, size, MADV_DONTFORK);
+    return at;
+}
+
+static void free_bytes(void *at, size_t size)
+{
+    if (size < MAPPED)
+        free(at);
+    else
+        munmap(at, size);
+}
 
 static int copy_ring(struct rec_capture *c, const struct rec_ring *from, struct st_error *err)
 {
     struct rec_ring ring = *from;
-    char *bytes = malloc(from->size[0] + from->size[1] + 1);
+    char *bytes = take_bytes(from->size[0] + from->size[1]);
 
     if (!bytes)
         return st_nomem(err, "a copy of a ring");
@@ -20,7 +46,7 @@ static int copy_ring(struct rec_capture *c, const struct rec_ring *from, struct 
     ring.part[1] = NULL;
     ring.size[1] = 0;
     if (st_vec_push(&c->rings, ring)) {
-        free(bytes);
+        free_bytes(bytes, ring.size[0]);
         return st_nomem(err, "a copy of a ring");
     }
     return 0;
@@ -94,7 +120,7 @@ int rec_capture_copy(struct rec_capture *c, const struct rec_source_ops *ops, st
 void rec_capture_free(struct rec_capture *c)
 {
     for (size_t i = 0; i < c->rings.n; i++)
-        free((void *)c->rings.at[i].part[0]);
+        free_bytes((void *)c->rings.at[i].part[0], c->rings.at[i].size[0]);
     st_vec_free(&c->rings);
     st_vec_free(&c->switches);
 }

@@ -45,8 +45,11 @@ static long long now_ms(void)
     return (long long)(st_mono_ns() / 1000000);
 }
 
-/* Connects; -1 with errno where nobody listens, or somebody who is neither root nor `owner`: anybody may put
- * a socket where ours are looked for, and say what he likes. *pid is who listens. */
+enum { NOBODY = -1, NO_SOCKET = -2 };
+
+/* Connects; NOBODY with errno where nobody listens, or somebody who is neither root nor `owner`: anybody may
+ * put a socket where ours are looked for, and say what he likes. NO_SOCKET with errno: it could not be tried.
+ * *pid is who listens. */
 static int dial(const char *socket_path, uid_t owner, pid_t *pid)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -56,11 +59,11 @@ static int dial(const char *socket_path, uid_t owner, pid_t *pid)
 
     snprintf(a.sun_path, sizeof(a.sun_path), "%s", socket_path);
     if (fd < 0)
-        return -1;
+        return NO_SOCKET;
     if (connect(fd, (struct sockaddr *)&a, sizeof(a)) ||
         getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) || (peer.uid != 0 && peer.uid != owner)) {
         close(fd);
-        return -1;
+        return NOBODY;
     }
     *pid = peer.pid;
     return fd;
@@ -110,13 +113,15 @@ static bool names_pid(const char *pids, long pid)
     return false;
 }
 
-/* -1 with errno: no memory. */
+/* -1 with errno: it could not be asked. */
 static int ask_who(struct search *s, struct found *f)
 {
     pid_t listener;
     int fd = dial(f->socket, s->owner, &listener);
     bool ok;
 
+    if (fd == NO_SOCKET)
+        return -1;
     if (fd < 0)
         return 0; /* left by one that was killed, or somebody else's */
     f->pids = calloc(1, MOST_PIDS);

@@ -459,6 +459,11 @@ bool rec_sideband_knows(const struct rec_sideband *sb, pid_t pid)
     return rec_pid_set_has(&sb->pids, pid);
 }
 
+const rec_pid_set *rec_sideband_pids(const struct rec_sideband *sb)
+{
+    return &sb->pids;
+}
+
 int rec_sideband_tell_waits(struct rec_sideband *sb, uint64_t id, pid_t tid, struct st_error *err)
 {
     return sb->waits ? rec_waits_tell(sb->waits, id, tid, sb->store, err) : 0;

@@ -7,6 +7,7 @@
 #include "base/target.h"
 #include "recorder/event_group.h"
 #include "recorder/perf_clock.h"
+#include "recorder/pid_set.h"
 #include "recorder/record_store.h"
 #include "triggers/select.h"
 
@@ -58,6 +59,10 @@ int rec_sideband_join(struct rec_sideband *sideband, struct rec_sideband_join *l
 /* Whether the process is known to be of the target: it was there, joined, or was forked by such a one. To be
  * asked behind a drain; of a target that does not wait for others nothing is known. */
 bool rec_sideband_knows(const struct rec_sideband *sideband, pid_t pid);
+
+/* The processes of the target, as far as the kernel's records tell of those that were forked: empty without
+ * config.select, but of a target that waits for others. Valid until the next drain. */
+const rec_pid_set *rec_sideband_pids(const struct rec_sideband *sideband);
 
 /* Calls fn for every thread that is born in the target from now on. */
 typedef int rec_thread_fn(void *ctx, pid_t pid, pid_t tid, struct st_error *err);

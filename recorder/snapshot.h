@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/stall_record.h"
 #include "base/target.h"
+#include "recorder/away.h"
 #include "recorder/capture.h"
 #include "recorder/kallsyms.h"
 #include "recorder/snapshot_facts.h"
@@ -22,6 +23,10 @@ struct rec_snapshot {
     const struct rec_capture *capture;
 
     const struct rec_facts *facts;
+
+    const struct rec_away *away; /* threads that waited as it was captured */
+
+    size_t naway;
 
     const struct rec_pause *pauses; /* before it, in the order of time */
 

@@ -254,6 +254,19 @@ static void put_pauses(struct pairs *p, const struct rec_snapshot *in)
             in->pauses[i].done, in->pauses[i].resumed);
 }
 
+/* What was read of them is no record of the kernel's, so it is not put among those. */
+static void put_away(struct pairs *p, const struct rec_snapshot *in)
+{
+    const struct rec_moment *m = &in->capture->moment;
+
+    for (size_t i = 0; i < in->naway; i++) {
+        const struct rec_away *a = &in->away[i];
+
+        put(p, "waiting.%d=pid=%d time=%" PRIu64 " state=%c syscall=%d", a->tid, a->pid,
+            a->time - (uint64_t)m->mono + m->perf, a->state, a->syscall);
+    }
+}
+
 static void put_named(struct pairs *p, const char *key, const char *value)
 {
     if (*value)
@@ -288,6 +301,7 @@ int snap_write_meta(struct snap *s, struct st_error *err)
     put(&p, "armed=%" PRIu64, in->armed);
     put_capture(&p, in->capture);
     put_pauses(&p, in);
+    put_away(&p, in);
     put_named(&p, "unseen_cpus", facts->unseen_cpus);
     put_named(&p, "unmarked_cpus", facts->unmarked_cpus);
     put_named(&p, "left_out", facts->left_out);

@@ -54,7 +54,8 @@ struct maker {
 
     vw_runs runs;
 
-    sqlite3_stmt *add, *go_on, *mark_off, *mark_woken, *on_cpu, *place, *stack_place, *call_syscall;
+    sqlite3_stmt *add, *go_on, *mark_off, *mark_waiting, *mark_woken, *on_cpu, *place, *stack_place,
+        *call_syscall;
 };
 
 /* What is known of a wait; strings are its own. */
@@ -260,6 +261,8 @@ static void take_marks(struct maker *m, struct wait *w, const struct stretch *t)
 {
     if (has_mark_off(m, t))
         read_mark(w, (const char *)sqlite3_column_text(m->mark_off, 0));
+    else if (!w->state && one_row(m->mark_waiting, m->thread, t->start, t->end))
+        read_mark(w, (const char *)sqlite3_column_text(m->mark_waiting, 0));
     if (!one_row(m->mark_woken, m->thread, t->start, t->end))
         return;
     w->woken = sqlite3_column_int64(m->mark_woken, 0);
@@ -494,6 +497,8 @@ static int prepare_all(struct maker *m)
                    "max(coalesce((SELECT end_ns FROM offcpu WHERE thread_id = ?1 AND start_ns < ?2 ORDER BY "
                    "start_ns DESC LIMIT 1), 0), coalesce((SELECT max(start_ns) FROM slice WHERE thread_id = "
                    "?1 AND start_ns < ?2), 0)) AND ?2 AND detail IS NOT NULL ORDER BY time_ns DESC LIMIT 1");
+    m->mark_waiting = prepare(m, "SELECT detail FROM mark WHERE name = 'waiting' AND thread_id = ?1 AND "
+                                 "time_ns BETWEEN ?2 AND ?3 AND detail IS NOT NULL LIMIT 1");
     m->mark_woken = prepare(m, "SELECT time_ns, detail FROM mark WHERE name = 'woken' AND thread_id = ?1 AND "
                                "time_ns BETWEEN ?2 AND ?3 ORDER BY time_ns LIMIT 1");
     m->on_cpu = prepare(
@@ -512,15 +517,15 @@ static int prepare_all(struct maker *m)
     m->call_syscall = prepare(
         m, NAMES_UP("SELECT substr(s.name, 11) FROM up JOIN call c ON c.id = up.id JOIN symbol s ON s.id = "
                     "c.symbol_id WHERE s.name GLOB '__x64_sys_*' AND c.flags & 32 = 0 ORDER BY n LIMIT 1"));
-    return m->add && m->go_on && m->mark_off && m->mark_woken && m->on_cpu && m->place && m->stack_place &&
-                   m->call_syscall
+    return m->add && m->go_on && m->mark_off && m->mark_waiting && m->mark_woken && m->on_cpu && m->place &&
+                   m->stack_place && m->call_syscall
                ? 0
                : m->err->code;
 }
 
 static void free_all(struct maker *m)
 {
-    sqlite3_stmt *const all[] = {m->add,    m->go_on, m->mark_off,    m->mark_woken,
+    sqlite3_stmt *const all[] = {m->add,    m->go_on, m->mark_off,    m->mark_waiting, m->mark_woken,
                                  m->on_cpu, m->place, m->stack_place, m->call_syscall};
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)

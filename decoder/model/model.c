@@ -255,6 +255,8 @@ int dec_model_end(struct dec_model *m, struct st_error *err)
         if (t && !t->sampled)
             rc = dec_stack_finish(t->stack, t->thread->end < m->sb->last ? t->thread->end : m->sb->last, err);
     }
+    if (!rc && model_waiting(m))
+        return st_nomem(err, "the trace's marks");
     if (!rc && model_gaps_of_threads(m))
         return st_nomem(err, "the trace's gaps");
     return rc;

@@ -58,6 +58,30 @@ static int try_on_self(const struct perf_event_attr *attr)
     return fd < 0 ? errno : 0;
 }
 
+/* The event of cycles that counts on a CPU (PERF_PMU_CAP_EXTENDED_HW_TYPE: the PMU stands above the number).
+ */
+static void name_pmu(struct perf_event_attr *attr, uint32_t type)
+{
+    attr->config |= (uint64_t)type << PERF_PMU_TYPE_SHIFT;
+}
+
+/* Whether there is one for each kind of core: 0, or why not. An event of a thread goes wherever the thread
+ * does, and would count on one kind alone. */
+static int try_cycles(const struct rec_source *s, const struct perf_event_attr *attr)
+{
+    int why = s->cores.n && !s->per_cpu ? EOPNOTSUPP : 0;
+
+    if (!s->cores.n)
+        return try_on_self(attr);
+    for (size_t i = 0; i < s->cores.n && !why; i++) {
+        struct perf_event_attr of_kind = *attr;
+
+        name_pmu(&of_kind, s->cores.at[i].type);
+        why = try_on_self(&of_kind);
+    }
+    return why;
+}
+
 /* Counted by hardware and told by an NMI, so also of code that runs with interrupts off. */
 static int choose_event(struct rec_source *s, struct st_error *err)
 {
@@ -69,9 +93,15 @@ static int choose_event(struct rec_source *s, struct st_error *err)
     attr->type = PERF_TYPE_HARDWARE;
     attr->config = PERF_COUNT_HW_CPU_CYCLES;
     samples->name = attr->exclude_kernel ? "cycles:u" : "cycles";
-    why = try_on_self(attr);
+    why = try_cycles(s, attr);
     if (!why)
         return 0;
+    if (s->callgraph == REC_CALLGRAPH_LBR && s->cores.n && !s->per_cpu) {
+        st_fail(err, ST_ECANNOT,
+                "--callgraph lbr: this processor has cores of several kinds, and a ring of a thread has the "
+                "events of one");
+        return st_hint(err, "--rings cpu");
+    }
     if (s->callgraph == REC_CALLGRAPH_LBR) {
         st_fail(err, ST_ECANNOT,
                 "--callgraph lbr: this processor keeps no stack of branches, or the kernel "
@@ -201,12 +231,18 @@ static int open_member(const struct rec_source *s, struct smp_event *e, enum smp
                        struct st_error *err)
 {
     struct perf_event_attr attr = s->kinds[kind].attr;
+    uint32_t pmu;
     int rc;
 
     if (!s->kinds[kind].name)
         return 0;
     if (s->select && kind == SMP_SWITCHES)
         smp_event_by_program(&attr);
+    if (s->cores.n && attr.type == PERF_TYPE_HARDWARE) {
+        if (!smp_cores_type(&s->cores, e->cpu, &pmu))
+            return st_fail(err, ST_EFAIL, "no PMU in " SMP_CORES_FOLDER "/cpu_* counts on CPU %d", e->cpu);
+        name_pmu(&attr, pmu);
+    }
     e->fd[kind] = rec_perf_event_in_group(&attr, e->tid, e->cpu, kind ? e->fd[SMP_SAMPLES] : -1);
     if (e->fd[kind] >= 0) {
         rc = rec_perf_id(e->fd[kind], &e->id[kind], err);

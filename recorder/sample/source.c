@@ -40,11 +40,16 @@ static bool smp_selects(const struct rec_source_config *config)
 
 static int smp_probe(const struct rec_source_config *config, struct st_error *err)
 {
-    struct rec_source s = {.callgraph = config->callgraph};
+    struct rec_source s = {.callgraph = config->callgraph, .per_cpu = wants_cpus(config)};
+    int rc;
 
     if (config->target->kind == ST_TARGET_ALL && config->rings == REC_RINGS_THREAD)
         return st_fail(err, ST_EUSAGE, "-a records whoever runs: its rings are of CPUs, not of threads");
-    return smp_event_attr(&s, config, err);
+    rc = smp_cores_read(SMP_CORES_FOLDER, &s.cores, err);
+    if (!rc)
+        rc = smp_event_attr(&s, config, err);
+    smp_cores_close(&s.cores);
+    return rc;
 }
 
 /* ------------------------------------------------------------------ */
@@ -83,6 +88,7 @@ static void smp_close(struct rec_source *s)
     st_vec_free(&s->told);
     st_vec_free(&s->ids);
     st_vec_free(&s->cpus);
+    smp_cores_close(&s->cores);
     smp_wake_detach(s);
     smp_pace_close(s);
     rec_clock_close(&s->clock);
@@ -116,6 +122,8 @@ static int smp_open(const struct rec_source_config *config, struct rec_source **
     s->callgraph = config->callgraph;
     s->asked = s->ring_bytes = ring_size(s, config->ring_bytes);
     rc = rec_clock_open_as(&s->clock, s->select, err);
+    if (!rc)
+        rc = smp_cores_read(SMP_CORES_FOLDER, &s->cores, err);
     if (!rc)
         rc = smp_event_attr(s, config, err);
     if (!rc)

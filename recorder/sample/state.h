@@ -6,6 +6,7 @@
 #include "recorder/cpus.h"
 #include "recorder/perf_clock.h"
 #include "recorder/sample/budget.h"
+#include "recorder/sample/cores.h"
 #include "recorder/sample/ring.h"
 #include "recorder/source.h"
 
@@ -102,6 +103,8 @@ struct smp_budget {
 struct rec_source {
     struct smp_attr kinds[SMP_KINDS];
 
+    smp_cores cores; /* of a processor with cores of several kinds */
+
     struct rec_clock clock;
 
     enum rec_callgraph callgraph;
@@ -147,8 +150,8 @@ struct rec_source {
     struct smp_budget budget;
 };
 
-/* event.c: the attributes for a configuration, as far as s->frequency, s->per_cpu and s->callgraph say. Uses
- * the processor's cycles where they can be counted, else the CPU's clock. 0, or ST_ECANNOT. */
+/* event.c: the attributes for a configuration, as far as s->frequency, s->per_cpu, s->callgraph and s->cores
+ * say. Uses the processor's cycles where they can be counted, else the CPU's clock. 0, or ST_ECANNOT. */
 int smp_event_attr(struct rec_source *s, const struct rec_source_config *config, struct st_error *err);
 
 /* Opens the events of a thread (tid -1: whoever runs) on a CPU (-1: wherever it runs), disabled. 0, 1:

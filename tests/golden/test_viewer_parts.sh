@@ -203,6 +203,8 @@ cause 'it took itself off' 2000000 42000000 "$quota; $(at task_work_run); UPDATE
 cause 'nobody had the CPU' 2000000 42000000 "$quota; DELETE FROM stall_attr WHERE key = 'next'" "$throttled"
 stopped="UPDATE mark SET detail = 'stopped' WHERE time_ns = 19999000"
 cause 'stopped' 2000000 60000000 "$stopped" 'stopped: a signal stopped the thread for 32\.0 ms of the 58\.0 ms; thread 101 "hog" in futex let it go on$'
+cause 'stopped, of which only the snapshot tells' 2000000 50000000 "DELETE FROM mark; INSERT INTO mark (thread_id, time_ns, name, detail) VALUES (1, 49000000, 'waiting', 'stopped');
+    $still" 'stopped: a signal stopped the thread for 30\.0 ms of the 48\.0 ms$'
 cause 'stopped, by whom' 2000000 60000000 "$stopped; INSERT INTO stall_attr VALUES (1, 'stopped_by', 'thread 7 \"shell\"'), (1, 'stop_signal', 20)" \
     'stopped: SIGTSTP from thread 7 "shell" stopped the thread for 32\.0 ms of the 58\.0 ms; thread 101 "hog" in futex let it go on$'
 cause 'stopped by itself' 2000000 60000000 "$stopped; INSERT INTO stall_attr VALUES (1, 'stopped_by', 'thread 100 \"loop\"'), (1, 'stop_signal', 19)" \
@@ -246,6 +248,9 @@ cause 'and that one waited, marked long before' 2000000 60000000 "$for_another; 
 cause 'and that one waited twice, marked the first time' 2000000 60000000 "$for_another; INSERT INTO offcpu (thread_id, start_ns, end_ns, preempted) VALUES
     (2, 18000000, 18980000, 0), (2, 19000000, 50000000, 0); INSERT INTO mark (thread_id, time_ns, name, detail) VALUES (2, 18970000, 'offcpu', 'sleeping in clock_nanosleep')" \
     'waited for another thread: .* off its CPU for 30\.0 ms of it$'
+cause 'and that one waits' 2000000 60000000 "$for_another; INSERT INTO offcpu (thread_id, start_ns, end_ns, preempted) VALUES (2, 19000000, 50000000, 0);
+    INSERT INTO mark (thread_id, time_ns, name, detail) VALUES (2, 49000000, 'waiting', 'sleeping in clock_nanosleep')" \
+    'waited for another thread: .* "hog" woke it; that one was itself off its CPU for 30\.0 ms of it \(sleeping in clock_nanosleep\)$'
 cause 'a thread of another process' 2000000 60000000 "$for_another; INSERT INTO process (id, pid, name) VALUES (2, 200, 'x'); UPDATE thread SET process_id = 2 WHERE id = 2" 'not known'
 cp p.db c.db && sqlite3 c.db "$file_lock; UPDATE symbol SET name = 'asm_sysvec_apic_timer_interrupt' WHERE id = 21; INSERT INTO symbol (id, module_id, name, address, size) VALUES (22, 2, 'cpu_startup_entry', 22, 1);
     INSERT INTO stack (id, depth, address, symbol_id) VALUES (10, 2, 22, 22); UPDATE stall SET end_ns = 60000000, duration_ns = 58000000 WHERE id = 1"

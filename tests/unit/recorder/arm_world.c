@@ -177,6 +177,15 @@ int __wrap_rec_sideband_drain(struct rec_sideband *sideband, struct st_error *er
     return 0;
 }
 
+const rec_pid_set *__wrap_rec_sideband_pids(const struct rec_sideband *sideband);
+const rec_pid_set *__wrap_rec_sideband_pids(const struct rec_sideband *sideband)
+{
+    static const rec_pid_set none;
+
+    (void)sideband;
+    return &none;
+}
+
 int __wrap_rec_snapshot_next(int folder, const char *prefix, unsigned *n, struct st_error *err);
 int __wrap_rec_snapshot_next(int folder, const char *prefix, unsigned *n, struct st_error *err)
 {
