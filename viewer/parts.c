@@ -3,15 +3,12 @@
 #include "viewer/parts.h"
 #include "base/vec.h"
 #include "viewer/parts_calls.h"
+#include "viewer/parts_records.h"
 #include "viewer/parts_wait.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum {
-    RECORD_OFF = 100000, /* ns: a record's own clock may be so far off the recording's */
-};
 
 /* A stretch of the thread on a CPU, or off it. */
 struct stretch {
@@ -20,19 +17,6 @@ struct stretch {
     bool off, preempted;
 
     bool record; /* no switch tells of it, a stall record does */
-};
-
-/* A stall record of the thread, which says more of a wait. Strings are its own; NULL: not known. */
-struct record {
-    int64_t id, start, end, wake, stack;
-
-    bool runnable, wait; /* the wait is all of the record */
-
-    bool runq; /* `next` had the CPU while it was ready, not when it went to sleep */
-
-    char *state, *syscall, *waker, *timer, *next;
-
-    int64_t held; /* ns that it had it; 0: not known */
 };
 
 struct maker {
@@ -50,7 +34,7 @@ struct maker {
 
     ST_VEC(struct stretch) stretches;
 
-    ST_VEC(struct record) records;
+    vw_records records;
 
     vw_runs runs;
 
@@ -83,15 +67,6 @@ static char *copy_column(sqlite3_stmt *s, int column)
     return text && *text ? strdup(text) : NULL;
 }
 
-/* A time of a file that anybody may have written: sums of two stay numbers. */
-static int64_t time_column(sqlite3_stmt *s, int column)
-{
-    const int64_t most = (int64_t)1 << 60;
-    int64_t time = sqlite3_column_int64(s, column);
-
-    return time > most ? most : time < -most ? -most : time;
-}
-
 static sqlite3_stmt *prepare(struct maker *m, const char *sql)
 {
     sqlite3_stmt *s = NULL;
@@ -118,8 +93,8 @@ static int read_stretches(struct maker *m)
     sqlite3_bind_int64(s, 2, m->start);
     sqlite3_bind_int64(s, 3, m->end);
     while ((step = sqlite3_step(s)) == SQLITE_ROW) {
-        struct stretch t = {.start = time_column(s, 0),
-                            .end = time_column(s, 1),
+        struct stretch t = {.start = vw_time_column(s, 0),
+                            .end = vw_time_column(s, 1),
                             .off = sqlite3_column_int(s, 2),
                             .cpu = sqlite3_column_int64(s, 3),
                             .preempted = sqlite3_column_int(s, 4),
@@ -132,74 +107,6 @@ static int read_stretches(struct maker *m)
     }
     sqlite3_finalize(s);
     return step == SQLITE_DONE ? 0 : failed(m);
-}
-
-static int read_records(struct maker *m)
-{
-    sqlite3_stmt *s = prepare(
-        m,
-        "SELECT id, start_ns, start_ns + duration_ns, wake_ns, user_stack_id, state, syscall, "
-        "waker, timer, kind, (SELECT value FROM stall_attr a WHERE a.stall_id = l.id AND a.key = "
-        "'next'), EXISTS (SELECT 1 FROM stall_attr a WHERE a.stall_id = l.id AND a.key = "
-        "'user_stack_late'), (SELECT value FROM stall_attr a WHERE a.stall_id = l.id AND a.key = "
-        "'held_ns' AND l.kind = 'runq') FROM stall l WHERE thread_id = ?1 AND start_ns < ?3 AND start_ns + "
-        "duration_ns > ?2 AND state IS NOT NULL AND duration_ns > 0 ORDER BY start_ns");
-    int step;
-
-    if (!s)
-        return m->err->code;
-    sqlite3_bind_int64(s, 1, m->thread);
-    sqlite3_bind_int64(s, 2, m->start);
-    sqlite3_bind_int64(s, 3, m->end);
-    while ((step = sqlite3_step(s)) == SQLITE_ROW) {
-        const char *kind = (const char *)sqlite3_column_text(s, 9);
-        bool woken = sqlite3_column_type(s, 3) != SQLITE_NULL;
-        struct record r = {.id = sqlite3_column_int64(s, 0),
-                           .start = time_column(s, 1),
-                           .end = time_column(s, 2),
-                           .wake = woken ? time_column(s, 3) : INT64_MAX,
-                           .stack = sqlite3_column_int(s, 11) ? 0 : sqlite3_column_int64(s, 4),
-                           .state = copy_column(s, 5),
-                           .syscall = copy_column(s, 6),
-                           .waker = copy_column(s, 7),
-                           .timer = copy_column(s, 8),
-                           .next = copy_column(s, 10),
-                           .held = sqlite3_column_int64(s, 12)};
-
-        r.runq = kind && !strcmp(kind, "runq");
-        r.wait = kind && (!strcmp(kind, "offcpu") || !strcmp(kind, "runq"));
-        if (!r.wait && woken && kind && strcmp(kind, "syscall"))
-            r.stack = 0; /* of its end, not of the wait */
-        r.runnable = r.wait && r.state && !strcmp(r.state, "runnable");
-        if (st_vec_push(&m->records, r)) {
-            sqlite3_finalize(s);
-            return st_nomem(m->err, "the parts of a stall");
-        }
-    }
-    sqlite3_finalize(s);
-    return step == SQLITE_DONE ? 0 : failed(m);
-}
-
-/* The record whose wait this is, or which saw its wake-up; NULL: there is none. */
-static const struct record *record_of(const struct maker *m, const struct stretch *t)
-{
-    const struct record *found = NULL;
-
-    for (size_t i = 0; i < m->records.n; i++) {
-        const struct record *r = &m->records.at[i];
-        int64_t from = r->start > t->start ? r->start : t->start, to = r->end < t->end ? r->end : t->end;
-
-        bool same =
-            r->wait && to > from && (to - from) >= (t->end - t->start) / 2 && from - t->start < RECORD_OFF;
-
-        if (same && r->id == m->id)
-            return r;
-        if (same && !(found && found->wait))
-            found = r;
-        if (!found && r->wake != INT64_MAX && r->wake >= t->start && r->wake <= t->end)
-            found = r;
-    }
-    return found;
 }
 
 /* ------------------------------------------------------------------ */
@@ -237,7 +144,7 @@ static bool one_row(sqlite3_stmt *s, int64_t a, int64_t b, int64_t c)
     return sqlite3_step(s) == SQLITE_ROW;
 }
 
-static void take_record(struct wait *w, const struct record *r)
+static void take_record(struct wait *w, const struct vw_record *r)
 {
     set(&w->state, r->state && !r->runnable ? strdup(r->state) : NULL);
     set(&w->syscall, r->syscall ? strdup(r->syscall) : NULL);
@@ -276,7 +183,7 @@ static void take_marks(struct maker *m, struct wait *w, const struct stretch *t)
 }
 
 /* A sampled call is the one of the switch only where the switch itself was sampled. */
-static void take_place(struct maker *m, struct wait *w, const struct stretch *t, const struct record *r)
+static void take_place(struct maker *m, struct wait *w, const struct stretch *t, const struct vw_record *r)
 {
     bool at_switch = has_mark_off(m, t);
 
@@ -387,7 +294,7 @@ static int add_ready(struct maker *m, int64_t start, int64_t end, int64_t cpu, c
 /* `before`, `behind`: the CPU that it left, and that it came back on; -1: not known. */
 static int add_off(struct maker *m, const struct stretch *t, int64_t before, int64_t behind)
 {
-    const struct record *r = record_of(m, t);
+    const struct vw_record *r = vw_record_of(&m->records, m->id, t->start, t->end);
     struct wait w = {.woken = INT64_MAX, .call = t->call, .stack = r ? r->stack : 0};
     bool preempted = t->preempted;
     int64_t ready;
@@ -418,7 +325,7 @@ static int add_uncovered(struct maker *m, int64_t start, int64_t end)
     int rc = 0;
 
     for (size_t i = 0; i < m->records.n && !rc; i++) {
-        const struct record *r = &m->records.at[i];
+        const struct vw_record *r = &m->records.at[i];
         struct stretch t = {.start = r->start,
                             .end = r->end < end ? r->end : end,
                             .off = true,
@@ -530,18 +437,7 @@ static void free_all(struct maker *m)
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         sqlite3_finalize(all[i]);
-    for (size_t i = 0; i < m->records.n; i++) {
-        struct record *r = &m->records.at[i];
-
-        free(r->state);
-        free(r->syscall);
-        free(r->waker);
-        free(r->timer);
-        free(r->next);
-    }
-    st_vec_free(&m->runs);
-    st_vec_free(&m->stretches);
-    st_vec_free(&m->records);
+    vw_records_free(&m->records);
 }
 
 /* Of an event loop that was away the system call that took longest is known, and how long that was. */
@@ -570,8 +466,8 @@ static bool find_stall(struct maker *m, int64_t id)
         const char *kind = (const char *)sqlite3_column_text(s, 3);
 
         m->thread = sqlite3_column_int64(s, 0);
-        m->start = time_column(s, 1);
-        m->end = m->start + time_column(s, 2);
+        m->start = vw_time_column(s, 1);
+        m->end = m->start + vw_time_column(s, 2);
         const char *call = (const char *)sqlite3_column_text(s, 4);
 
         snprintf(m->kind, sizeof(m->kind), "%s", kind ? kind : "");
@@ -594,7 +490,7 @@ static int make(struct maker *m, int64_t id)
         return add(m, m->start, m->end, "handler", NULL, NULL, 0);
     rc = read_stretches(m);
     if (!rc)
-        rc = read_records(m);
+        rc = vw_records_read(m->db, m->thread, m->start, m->end, &m->records, m->err);
     if (!rc)
         rc = add_all(m);
     return rc ? rc : vw_parts_calls(m->db, id, m->thread, &m->runs, m->err);

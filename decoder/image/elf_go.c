@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-enum { HEADER = 8, MAGIC_1_16 = 0xfa, MAGIC_1_18 = 0xf0, MAGIC_1_20 = 0xf1 };
+enum { HEADER = 8, LONGEST_NAME = 4096, MAGIC_1_16 = 0xfa, MAGIC_1_18 = 0xf0, MAGIC_1_20 = 0xf1 };
 
 struct go_table {
     const uint8_t *bytes;
@@ -90,13 +90,16 @@ static bool read_header(const struct dec_elf *elf, const GElf_Shdr *section, str
 /* The name of the function whose number that is; NULL: the table does not say. */
 static const char *name_of(const struct go_table *t, uint64_t i)
 {
-    uint64_t about, name;
+    uint64_t about, name, room;
 
     if (!number(t, t->functions + (2 * i + 1) * t->start, t->start, &about) || about > t->size ||
-        !number(t, t->functions + about + t->start, 4, &name) || t->names + name >= t->size ||
-        !memchr(t->bytes + t->names + name, 0, t->size - t->names - name))
+        !number(t, t->functions + about + t->start, 4, &name) || t->names + name >= t->size)
         return NULL;
-    return (const char *)t->bytes + t->names + name;
+    /* Of many names without an end, each would be searched to the table's. */
+    room = t->size - t->names - name;
+    return memchr(t->bytes + t->names + name, 0, room < LONGEST_NAME ? room : LONGEST_NAME)
+               ? (const char *)t->bytes + t->names + name
+               : NULL;
 }
 
 int dec_elf_go(const struct dec_elf *elf, dec_elf_symbol_fn *fn, void *ctx)
