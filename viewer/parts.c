@@ -437,6 +437,8 @@ static void free_all(struct maker *m)
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         sqlite3_finalize(all[i]);
+    st_vec_free(&m->runs);
+    st_vec_free(&m->stretches);
     vw_records_free(&m->records);
 }
 
