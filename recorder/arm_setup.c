@@ -421,6 +421,7 @@ static bool has_ended(const struct st_target *target)
 
 int arm_open(struct arm *arm, struct st_error *err)
 {
+    bool was_there = !has_ended(&arm->options.target);
     int rc = 0;
 
     arm->folder = rec_snapshot_folder(arm->options.prefix, err);
@@ -431,7 +432,7 @@ int arm_open(struct arm *arm, struct st_error *err)
     arm_limits_set(arm);
     if (!rc)
         rc = open_all(arm, err);
-    if (rc == ST_EFAIL && has_ended(&arm->options.target))
+    if (rc == ST_EFAIL && was_there && has_ended(&arm->options.target))
         st_prefix(err, "the target ended while it was being armed: ");
     if (rc)
         return rc;
