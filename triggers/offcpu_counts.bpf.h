@@ -44,6 +44,7 @@ static __always_inline void wait_key_kept(struct wait_key *key, struct thread *t
     key->ip = t->idle_ip;
     key->syscall = (st_u32)t->syscall | (t->flags & ST_STALL_COMPAT ? WAIT_COMPAT : 0);
     key->depth = t->idle_depth;
+    settle_restarted(key);
 }
 
 /* A program's thread begins to wait in an idle system call. Whether it is stalled all the same. */

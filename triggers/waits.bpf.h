@@ -23,6 +23,30 @@ struct {
 /* Zeros (an array of bytes: the skeleton does not know the struct). */
 const char no_place[sizeof(struct wait_place)] __attribute__((aligned(8))) = {0};
 
+enum { NR_POLL = 7, NR_NANOSLEEP = 35, NR_RESTART_SYSCALL = 219, NR_CLOCK_NANOSLEEP = 230 };
+
+/* Whether it was waited there in that call before. */
+static __always_inline bool is_known_as(struct wait_key *key, st_u32 nr)
+{
+    key->syscall = nr;
+    return bpf_map_lookup_elem(&waits, key) != NULL;
+}
+
+/* A wait that a stop or the freezer cut in two is continued by restart_syscall(): at the same place, under
+ * another number. These are the calls that leave a restart_block. */
+static __noinline void find_restarted(struct wait_key *key)
+{
+    if (!is_known_as(key, NR_POLL) && !is_known_as(key, NR_CLOCK_NANOSLEEP) && !is_known_as(key, NR_FUTEX) &&
+        !is_known_as(key, NR_NANOSLEEP))
+        key->syscall = NR_RESTART_SYSCALL;
+}
+
+static __always_inline void settle_restarted(struct wait_key *key)
+{
+    if (key->syscall == NR_RESTART_SYSCALL)
+        find_restarted(key);
+}
+
 static __always_inline void wait_key_of(struct wait_key *key, const volatile struct idle_config *idle,
                                         struct task_struct *task, struct pt_regs *regs, st_s32 nr,
                                         bool compat)
@@ -32,6 +56,7 @@ static __always_inline void wait_key_of(struct wait_key *key, const volatile str
     key->ip = regs->ip;
     key->syscall = (st_u32)nr | (compat ? WAIT_COMPAT : 0);
     key->depth = idle->by_depth ? regs->sp & WAIT_DEPTH : 0;
+    settle_restarted(key);
 }
 
 static __always_inline struct wait_place *wait_place_of(const struct wait_key *key)

@@ -12,6 +12,7 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,8 @@ static void sleep_in_between(struct workload *w)
 struct seen {
     struct trg_waited polls, sleeps;
 
+    bool restarted; /* restart_syscall is among them */
+
     size_t n;
 };
 
@@ -85,6 +88,7 @@ static int see(void *ctx, const struct trg_waited *waited, struct st_error *err)
 
     (void)err;
     s->n++;
+    s->restarted |= !strcmp(waited->syscall, "restart_syscall");
     if (!strcmp(waited->syscall, "poll") && !s->polls.count)
         s->polls = *waited;
     if (!strcmp(waited->syscall, "clock_nanosleep"))
@@ -129,6 +133,46 @@ static void test_sleep_elsewhere_fires(void **state)
     for (size_t i = 0; i < w.records.n; i++)
         assert_false(w.records.at[i].r.flags & ST_STALL_IDLE);
     assert_places(&w, work.pid);
+    watch_stop(&w);
+    workload_wait(&work);
+}
+
+/* ---- a wait that was cut in two ---- */
+
+/* Stopped for a moment in its usual wait, which the kernel then goes on with by restart_syscall(). */
+static void stopped_where_it_waits(struct workload *w)
+{
+    pid_t self = getpid(), helper;
+
+    wait_often(OFTEN);
+    helper = fork();
+    if (!helper) {
+        workload_sleep_ms(10);
+        kill(self, SIGSTOP);
+        workload_sleep_ms(5);
+        kill(self, SIGCONT);
+        _exit(0);
+    }
+    wait_for_work(200);
+    if (waitpid(helper, NULL, 0) != helper)
+        _exit(1);
+    note_sleep(w);
+}
+
+static void test_a_wait_that_goes_on_is_where_it_was(void **state)
+{
+    struct workload work;
+    struct watch w;
+    struct seen seen;
+
+    (void)state;
+    NEEDS_BPF();
+    told_run(&work, stopped_where_it_waits, &w, LEARNED, 1, 1);
+    assert_int_equal(told_fired(&w, work.pid, SYS_restart_syscall), 0);
+    look(&w, &seen);
+    assert_true(seen.polls.count > OFTEN);
+    assert_int_equal(seen.polls.unusual, 0);
+    assert_false(seen.restarted);
     watch_stop(&w);
     workload_wait(&work);
 }
@@ -509,6 +553,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sleep_elsewhere_fires),
+        cmocka_unit_test(test_a_wait_that_goes_on_is_where_it_was),
         cmocka_unit_test(test_sleep_in_a_short_thread_fires),
         cmocka_unit_test(test_threads_that_do_the_same_are_known_together),
         cmocka_unit_test(test_list_stays_as_it_is),
