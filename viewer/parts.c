@@ -284,7 +284,8 @@ static int add_ready(struct maker *m, int64_t start, int64_t end, int64_t cpu, c
     end = end < m->end ? end : m->end;
     if (start >= end)
         return 0;
-    if (cpu >= 0 && one_row(m->on_cpu, cpu, start, end)) {
+    /* The switches of others than the targets are seldom recorded: the record may know who had it longer. */
+    if (cpu >= 0 && one_row(m->on_cpu, cpu, start, end) && sqlite3_column_int64(m->on_cpu, 1) >= ns) {
         who = (const char *)sqlite3_column_text(m->on_cpu, 0);
         ns = sqlite3_column_int64(m->on_cpu, 1);
     }

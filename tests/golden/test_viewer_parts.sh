@@ -189,6 +189,10 @@ cause 'another had the CPU' 2000000 42000000 "$ready" 'CPU taken by other work: 
 ksoftirqd="${ready/101 \"hog\"/15 \"ksoftirqd/0\"}, (1, 'next_kernel', 1)"
 cause 'another had it most of the time' 2000000 42000000 "$ready, (1, 'held_ns', 39000000), (1, 'turns', 3)" \
     'CPU taken by other work: the thread was ready to run for 40\.0 ms: thread 101 "hog" had its CPU for 39\.0 ms$'
+cause 'and of the target another one, for a moment' 2000000 42000000 "DELETE FROM offcpu; DELETE FROM slice; INSERT INTO offcpu (thread_id, start_ns, end_ns, preempted) VALUES
+    (1, 2000000, 42000000, 1); INSERT INTO slice (thread_id, cpu, start_ns, end_ns) VALUES (1, 0, 0, 2000000), (2, 0, 10000000, 13000000), (1, 0, 42000000, 50000000);
+    ${ready//101 \"hog\"/9 \"cpu-hog\"}, (1, 'held_ns', 35000000), (1, 'turns', 3)" '.*: thread 9 "cpu-hog" had its CPU for 35\.0 ms$'
+grep -qx '    40\.0 ms 100\.0 %  ready to run; thread 9 "cpu-hog" had the CPU for 35\.0 ms' whole || { echo 'FAILED: who had it longest is not told'; cat whole; failed=$((failed + 1)); }
 cause 'many had it in turn' 2000000 42000000 "$ready, (1, 'held_ns', 400000), (1, 'turns', 93)" '.*: thread 101 "hog" had its CPU for 400 us, the longest of 93 turns of others$'
 cause 'more than are remembered' 2000000 42000000 "$ready, (1, 'held_ns', 400000), (1, 'turns', 512)" '.* had its CPU for 400 us, the longest of the last 512 turns of others$'
 cause 'softirqs had it' 2000000 42000000 "$ksoftirqd, (1, 'held_ns', 30000000), (1, 'turns', 3)" 'softirq load: .*: thread 15 "ksoftirqd/0" had its CPU for 30\.0 ms, which runs softirqs$'
