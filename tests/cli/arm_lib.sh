@@ -52,6 +52,7 @@ has() {
 }
 
 lacks() {
+    [ -e "$3" ] || { fail "$1: there is no $3"; return; }
     ! grep -Eq -- "$2" "$3" || { fail "$1: a line matches '$2' in:"; sed 's/^/    /' "$3" >&2; }
 }
 

@@ -267,6 +267,27 @@ cause 'many waits of which the record has the last' 2000000 64000000 "UPDATE mar
     (1, 1, 59999000, 'offcpu', 'disk sleep in fsync'); UPDATE stall SET kind = 'syscall', syscall = 'fsync', state = 'disk sleep', wake_ns = 62900000, kernel_stack_id = 9 WHERE id = 1;
     $(at submit_bio_wait)" 'disk write \(fsync\): the thread slept 34\.9 ms of the 62\.0 ms \(2 times\) in fsync: kernel function submit_bio_wait$'
 
+# Where it waited, by the stack of the wait: with what the open calls have further out, if they are of the same path.
+stood() { # NAME EXPECTED FRAME...: ids of the symbols of the stack, the innermost first
+    local name=$1 expected=$2 depth=0 frame
+    shift 2
+    cp p.db c.db
+    sqlite3 c.db "INSERT INTO symbol (id, module_id, name, address, size) VALUES (40, 1, 'start', 40, 1), (41, 1, 'other', 41, 1); UPDATE call SET parent_id = 90 WHERE id = 1;
+        INSERT INTO call (id, thread_id, symbol_id, depth, start_ns, duration_ns, self_ns, flags) VALUES (90, 1, 40, -1, 0, 100000000, 0, 32); UPDATE stall SET user_stack_id = 50 WHERE id = 2"
+    for frame; do
+        sqlite3 c.db "INSERT INTO stack (id, depth, address, symbol_id) VALUES (50, $depth, $frame, $frame)"
+        depth=$((depth + 1))
+    done
+    "$STALLTRAP" report c.db why --stall 2 >out
+    grep -qxF "  in        $expected" out || { echo "FAILED: $name: not $expected"; cat out; failed=$((failed + 1)); }
+}
+stood 'the calls have an outer frame' 'store < main < start' 3 1
+stood 'a caller that frame pointers skip' 'store < main < start' 3 40
+stood 'another path from the third frame on' 'store < main < other' 3 1 41
+stood 'another path from the second frame on' 'store < other' 3 41
+stood 'the stack has an outer frame' 'store < main < start' 3 1 40 41
+stood 'another function' 'other < main' 41 1
+
 # Durations that samples tell are never given as exact.
 cp p.db q.db && sqlite3 q.db 'UPDATE call SET duration_ns = duration_ns / 2 WHERE id = 2; DELETE FROM function_summary'
 for report in top tree 'callers compute' 'latency compute' 'worst compute' 'compare q.db'; do

@@ -33,12 +33,12 @@ keep_vdso() {
 
 # Whether one of the recording's checks compares our own listing.
 needs_dump() { # NAME
-    sed -n "s/^$1 //p" checks | grep -qvE '^(counted|nest)( |$)'
+    sed -n "s/^$1 //p" checks | grep -qvE '^(counted|pinned|nest)( |$)'
 }
 
 # Whether one of them needs perf's listing. Of a whole machine that takes minutes.
 needs_perf() { # NAME
-    sed -n "s/^$1 //p" checks | grep -qvE '^(delack|born)( |$)'
+    sed -n "s/^$1 //p" checks | grep -qvE '^(delack|born|pinned)( |$)'
 }
 
 # Both listings of a recording, once.
@@ -163,6 +163,16 @@ check_counted() { # NAME
     [ "$(rows "$1" "SELECT count(*) FROM calls WHERE function IN ($functions) AND flags & 3")" = 0 ] || bad "$1: calls that were not seen whole" || return
     [ -z "$(rows "$1" "SELECT * FROM gaps")" ] || bad "$1: everything was recorded, yet there are gaps: $(rows "$1" "SELECT * FROM gaps")" || return
     echo "$1: $(awk '{n += $2} END {print n}' "$1.counted") calls, counted by the program itself, are in the database"
+}
+
+# Each thread has told its calls (NAME.pinned, lines "TID FUNCTION CALLS"), which no other makes: the database has them so, of these threads.
+check_pinned() { # NAME
+    local functions
+    functions=$(awk '{printf "%s\047%s\047", (NR > 1 ? "," : ""), $2}' "$1.pinned")
+    rows "$1" "SELECT tid || ' ' || function || ' ' || count(*) FROM calls WHERE function IN ($functions) GROUP BY tid, function" | sort >"$work/pinned"
+    sort "$1.pinned" | diff - "$work/pinned" >"$work/differences" || bad "$1: not the calls of the threads that made them" "$work/differences" || return
+    [ -z "$(rows "$1" "SELECT * FROM gaps")" ] || bad "$1: everything was recorded, yet there are gaps: $(rows "$1" "SELECT * FROM gaps")" || return
+    echo "$1: $(awk '{n += $3} END {print n}' "$1.pinned") calls are those of the threads that made them"
 }
 
 # All checks of one recording, in a folder of its own; how many, and how many failed, into its file `count`.
