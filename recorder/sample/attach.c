@@ -35,6 +35,7 @@ static int add_ring(struct rec_source *s, struct smp_event *e, struct st_error *
     if (s->per_cpu)
         ring.pid = ring.tid = -1;
     rc = smp_ring_map(&ring, err);
+    s->too_large = rc == ST_ECANNOT;
     if (rc)
         return rc;
     e->ring = s->rings.n;
@@ -161,9 +162,10 @@ int smp_attach(struct rec_source *s, const struct rec_source_config *config, str
 
     if (rc)
         return rc;
-    /* The limit of locked memory says no only once a ring is mapped. */
-    while ((rc = add_target(s, config, err)) == ST_ECANNOT && s->events.n + s->rings.n && halve(s)) {
+    /* Not where a privilege lacks. */
+    while ((rc = add_target(s, config, err)) == ST_ECANNOT && s->too_large && halve(s)) {
         smp_detach(s);
+        s->too_large = false;
         *err = (struct st_error){0};
     }
     if (!rc && !s->events.n && !st_target_waits(config->target))

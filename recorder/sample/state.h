@@ -120,6 +120,8 @@ struct rec_source {
 
     bool any_late;
 
+    bool too_large; /* the limits refused the size of a ring */
+
     bool told_unrecorded; /* that threads have no ring */
 
     unsigned rounds; /* listings of the process that is being opened */
