@@ -114,7 +114,7 @@ struct arm {
 
     int folder; /* of the snapshots and their databases; -1: not open */
 
-    struct rec_watch signals, timeout, after, unseen, launched, source_ready; /* fd -1: not open */
+    struct rec_watch signals, timeout, after, unseen, look, launched, source_ready; /* fd -1: not open */
 
     struct arm_end end;
 
@@ -158,7 +158,7 @@ struct arm {
 
     ST_VEC(const char *) warnings; /* for the snapshot */
 
-    char source_text[256];
+    char source_text[384];
 
     uint64_t armed; /* perf clock */
 
@@ -225,6 +225,7 @@ int arm_on_timeout(void *ctx, struct st_error *err);
 int arm_on_after(void *ctx, struct st_error *err);
 int arm_on_end_timer(void *ctx, struct st_error *err);
 int arm_on_unseen(void *ctx, struct st_error *err);
+int arm_on_look(void *ctx, struct st_error *err);
 int arm_on_launched(void *ctx, struct st_error *err);
 int arm_on_source(void *ctx, struct st_error *err);
 int arm_on_stalls(void *ctx, struct st_error *err);

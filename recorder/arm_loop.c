@@ -128,6 +128,16 @@ int arm_on_unseen(void *ctx, struct st_error *err)
     return trg_tell_unseen(arm->options.triggers) ? 0 : rec_timer_set(arm->unseen.fd, 0, 0, err);
 }
 
+int arm_on_look(void *ctx, struct st_error *err)
+{
+    struct arm *arm = ctx;
+
+    (void)err;
+    rec_timer_clear(arm->look.fd);
+    arm->ops->look(arm->source);
+    return 0;
+}
+
 int arm_on_launched(void *ctx, struct st_error *err)
 {
     struct arm *arm = ctx;

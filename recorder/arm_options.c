@@ -145,6 +145,9 @@ static int parse(struct arm_options *o, int argc, char **argv, struct st_error *
              "record kernel code too (default for root, where the source can)"),
         CALL("no-kernel", 0, NULL, &o->kernel, set_no_kernel, "record user code only"),
         PLAIN("ring", 0, "SIZE", ST_OPT_SIZE, &o->ring_bytes, "of trace data a ring, as 4M"),
+        PLAIN("ring-total", 0, "SIZE", ST_OPT_SIZE, &o->ring_total,
+              "all rings together (intel-pt, sample; default: an eighth of the memory); then idle threads "
+              "have none"),
         CALL("rings", 0, "thread|cpu", &o->rings, set_rings, "one ring a thread, or one a CPU"),
         NUMBER("freq", 'F', "N", &o->frequency, "samples a second (sample; default: what costs 1 %)"),
         CALL("callgraph", 0, "fp|dwarf|lbr", &o->callgraph, set_callgraph,

@@ -36,6 +36,8 @@ struct arm_options {
 
     uint64_t ring_bytes; /* 0: the source's default */
 
+    uint64_t ring_total; /* 0: the default */
+
     long frequency; /* of samples; 0: the source's default */
 
     enum rec_callgraph callgraph;

@@ -14,7 +14,7 @@ struct arm_order {
 
     const char *prefix;
 
-    char source_text[256];
+    char source_text[384];
 
     struct st_target target; /* as it was; its processes are the order's own */
 

@@ -24,6 +24,7 @@
 enum {
     STALL_RING = 256 * 1024,
     MOST_ADVISED = 16, /* processes */
+    LOOK_NS = 1000 * 1000 * 1000,
 };
 
 static int add_watch(struct arm *arm, struct rec_watch *watch, int fd,
@@ -51,6 +52,8 @@ static int open_loop(struct arm *arm, struct st_error *err)
         rc = add_watch(arm, &arm->end.timer, rec_timer_open(err), arm_on_end_timer, err);
     if (!rc)
         rc = add_watch(arm, &arm->unseen, rec_timer_open(err), arm_on_unseen, err);
+    if (!rc)
+        rc = add_watch(arm, &arm->look, rec_timer_open(err), arm_on_look, err);
     if (!rc)
         rc = add_watch(arm, &arm->limits.timer, rec_timer_open(err), arm_on_limits, err);
     return rc;
@@ -101,6 +104,7 @@ static struct rec_source_config source_config(const struct arm *arm)
         .target = &arm->options.target,
         .command = arm->launch.pid,
         .ring_bytes = arm->options.ring_bytes,
+        .ring_total = arm->options.ring_total,
         .kernel = arm->options.kernel < 0 ? geteuid() == 0 : arm->options.kernel,
         .kernel_demanded = arm->options.kernel == 1,
         .rings = arm->options.rings,
@@ -319,6 +323,8 @@ static int start(struct arm *arm, struct st_error *err)
         rc = rec_timer_set(arm->unseen.fd, REC_UNSEEN_NS, REC_UNSEEN_NS, err);
     if (!rc && arm->options.timeout)
         rc = rec_timer_set(arm->timeout.fd, arm->options.timeout, 0, err);
+    if (!rc && arm->ops->look && arm->ops->look(arm->source))
+        rc = rec_timer_set(arm->look.fd, LOOK_NS, LOOK_NS, err);
     if (!rc)
         arm_moves(arm, ARM_LIVE);
     /* Those that came since the target was looked up. */
@@ -458,6 +464,7 @@ void arm_detach(struct arm *arm)
     close_watch(arm, &arm->after, true);
     close_watch(arm, &arm->end.timer, true);
     close_watch(arm, &arm->unseen, true);
+    close_watch(arm, &arm->look, true);
     close_watch(arm, &arm->limits.timer, true);
     close_watch(arm, &arm->source_ready, false);
     close_watch(arm, &arm->launched, false);

@@ -3,9 +3,12 @@
 #include "recorder/intel_pt/missing.h"
 #include "recorder/intel_pt/pause.h"
 #include "recorder/kcore.h"
+#include "recorder/privileges.h"
+#include "recorder/sideband.h"
 #include "recorder/source.h"
 
 #include <dirent.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -100,6 +103,44 @@ static void add_pmu(struct doctor *d)
     add_kernel_code(d);
 }
 
+/* Opens what arm opens of this process itself, and closes it again. */
+static int open_as_arm(const struct rec_source_ops *ops, const struct rec_source_config *config,
+                       struct st_error *err)
+{
+    const struct rec_sideband_config wanted = {.target = config->target, .switches = true};
+    const struct rec_store_bounds bounds = {0};
+    struct rec_store *store = NULL;
+    struct rec_sideband *sideband = NULL;
+    struct rec_source *source = NULL;
+    struct rec_clock clock = {.fd = -1};
+    int rc = rec_store_open(&bounds, &store, err);
+
+    if (!rc)
+        rc = rec_clock_open(&clock, err);
+    if (!rc)
+        rc = rec_sideband_open(&wanted, &clock, store, &sideband, err);
+    if (!rc)
+        rc = ops->open(config, &source, err);
+    if (!rc)
+        ops->close(source);
+    rec_sideband_close(sideband, -1);
+    rec_clock_close(&clock);
+    rec_store_close(store);
+    return rc;
+}
+
+/* Where rings have a limit, arm may be refused by that, and then says so in these words. The rings of `step`
+ * are memory like any other. */
+static int try_source(const struct rec_source_ops *ops, const struct rec_source_config *config,
+                      struct st_error *err)
+{
+    int rc = ops->probe(config, err);
+
+    if (rc || !ops->ring_total || rec_has_capability(CAP_IPC_LOCK))
+        return rc;
+    return open_as_arm(ops, config, err);
+}
+
 void doctor_sources(struct doctor *d)
 {
     pid_t self = getpid();
@@ -110,7 +151,7 @@ void doctor_sources(struct doctor *d)
         const struct rec_source_ops *ops = rec_sources[i];
         struct st_error err = {0};
         char key[64];
-        int rc = ops->probe(&config, &err);
+        int rc = try_source(ops, &config, &err);
 
         /* Why there is no Intel PT is told once, by add_pmu(). */
         if (!strcmp(ops->name, "intel-pt") && access(pmu, F_OK))

@@ -52,6 +52,17 @@ static int take_group(struct rec_fact_event *event, const struct rec_group *grou
     return 0;
 }
 
+static int take_gone(struct rec_facts *f, const struct rec_ring_total *total)
+{
+    f->ring_total = total->most;
+    if (st_vec_reserve(&f->gone, total->gone.n + 1))
+        return -1;
+    if (total->gone.n)
+        memcpy(f->gone.at, total->gone.at, total->gone.n * sizeof(f->gone.at[0]));
+    f->gone.n = total->gone.n;
+    return 0;
+}
+
 static int take_all(struct rec_facts *f, const struct rec_source_ops *ops, struct rec_source *source,
                     const struct rec_sideband *sideband, const struct rec_group *stalls)
 {
@@ -61,6 +72,8 @@ static int take_all(struct rec_facts *f, const struct rec_source_ops *ops, struc
         rc = take_group(&f->group[i], rec_sideband_group(sideband, (enum rec_sideband_group)i));
     if (!rc && stalls)
         rc = take_group(&f->stalls, stalls);
+    if (!rc && ops->ring_total)
+        rc = take_gone(f, ops->ring_total(source));
     if (!rc && ops->filter)
         rc = ops->filter(source, &f->filter);
     return rc;
@@ -93,6 +106,7 @@ void rec_facts_free(struct rec_facts *facts)
     for (int i = 0; i < REC_SIDEBAND_GROUPS; i++)
         st_vec_free(&facts->group[i].ids);
     st_vec_free(&facts->stalls.ids);
+    st_vec_free(&facts->gone);
     rec_filter_free(&facts->filter);
     rec_view_free(&facts->sideband);
 }

@@ -42,6 +42,10 @@ struct rec_facts {
 
     struct rec_view sideband;
 
+    uint64_t ring_total; /* bytes that all rings may take; 0: not bounded */
+
+    ST_VEC(struct rec_ring_gone) gone; /* threads that have none for that */
+
     char unseen_cpus[1024], unmarked_cpus[1024], left_out[128]; /* as the source's functions tell them */
 };
 

@@ -254,6 +254,17 @@ static void put_pauses(struct pairs *p, const struct rec_snapshot *in)
             in->pauses[i].done, in->pauses[i].resumed);
 }
 
+static void put_gone(struct pairs *p, const struct rec_facts *facts)
+{
+    if (facts->ring_total)
+        put(p, "ring_total=%" PRIu64, facts->ring_total);
+    for (size_t i = 0; i < facts->gone.n; i++) {
+        const struct rec_ring_gone *g = &facts->gone.at[i];
+
+        put(p, "no_ring.%d=pid=%d since=%" PRIu64 " until=%" PRIu64, g->tid, g->pid, g->since, g->until);
+    }
+}
+
 /* What was read of them is no record of the kernel's, so it is not put among those. */
 static void put_away(struct pairs *p, const struct rec_snapshot *in)
 {
@@ -301,6 +312,7 @@ int snap_write_meta(struct snap *s, struct st_error *err)
     put(&p, "armed=%" PRIu64, in->armed);
     put_capture(&p, in->capture);
     put_pauses(&p, in);
+    put_gone(&p, facts);
     put_away(&p, in);
     put_named(&p, "unseen_cpus", facts->unseen_cpus);
     put_named(&p, "unmarked_cpus", facts->unmarked_cpus);

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/target.h"
 #include "recorder/record_filter.h"
+#include "recorder/ring_total.h"
 #include "triggers/select.h"
 
 #include <linux/perf_event.h>
@@ -33,6 +34,8 @@ struct rec_source_config {
                     * recorder, after start(), lets it go; else 0 */
 
     uint64_t ring_bytes; /* of trace data a ring; 0: the source's default */
+
+    uint64_t ring_total; /* all rings together, where the source bounds that; 0: the default */
 
     bool kernel; /* trace the kernel too, where the source can */
 
@@ -223,6 +226,14 @@ struct rec_source_ops {
     /* What was not recorded so that recording costs no more than it may, since when, as "since=TIME
      * switches=7 ..." (see docs/how-it-works.md); "" where nothing was. NULL: there never is. */
     void (*left_out)(struct rec_source *s, char *text, size_t size);
+
+    /* With rings of threads, how far each is written: to be called once a second. False: that is of no use
+     * with rings of this kind. NULL: never. */
+    bool (*look)(struct rec_source *s);
+
+    /* What bounds its rings, and the threads that have none for that; valid until anything else is called.
+     * NULL: nothing does. */
+    const struct rec_ring_total *(*ring_total)(struct rec_source *s);
 
     /* "user, 4 MiB a thread, 2 threads": the middle of the armed line. */
     void (*describe)(struct rec_source *s, char *text, size_t size);

@@ -1,6 +1,7 @@
 /* Which events and rings a target takes. One ring a thread keeps the thread's own history, however busy its
  * siblings are; but a thread that is born later gets its ring a moment late, and an event that children
  * inherit has one ring a CPU at the least (with cpu -1 the kernel lets it be opened and not mapped). */
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "recorder/intel_pt/state.h"
@@ -32,6 +33,13 @@ static int busy(const struct pt_event *e, struct st_error *err)
                    "one at a time can record with it: end the other `perf record -e intel_pt//` or recorder");
 }
 
+static void drop_last(struct rec_source *s)
+{
+    pt_ring_unmap(&s->rings.at[--s->rings.n]);
+    if (s->total.uses.n > s->rings.n)
+        rec_ring_dropped(&s->total, s->rings.n);
+}
+
 static int add_ring(struct rec_source *s, struct pt_event *e, struct st_error *err)
 {
     struct pt_ring ring = {.bytes = s->ring_bytes, .pid = e->pid, .tid = e->tid, .cpu = e->cpu};
@@ -47,7 +55,10 @@ static int add_ring(struct rec_source *s, struct pt_event *e, struct st_error *e
         return st_nomem(err, "the list of rings");
     }
     e->ring = s->rings.n - 1;
-    return PT_DONE;
+    if (s->per_cpu || !rec_ring_made(&s->total, e->pid, e->tid, ring.bytes, st_mono_ns()))
+        return PT_DONE;
+    drop_last(s);
+    return st_nomem(err, "the list of rings");
 }
 
 /* The ring of the CPU, which an earlier event has mapped. */
@@ -97,7 +108,7 @@ static int add_event(struct rec_source *s, pid_t pid, pid_t tid, int cpu, struct
         add_pause(s, &e);
     if (rc == PT_DONE && st_vec_push(&s->events, e)) {
         if (!owner)
-            pt_ring_unmap(&s->rings.at[--s->rings.n]);
+            drop_last(s);
         rc = st_nomem(err, "the list of events");
     }
     if (rc)
@@ -118,6 +129,15 @@ static bool has_events(const struct rec_source *s, pid_t pid, pid_t tid)
 /* ------------------------------------------------------------------ */
 /* The target at arming                                                */
 
+/* `since`: its ring had recorded since then; 0: it had none. */
+static int tell_gone(struct rec_source *s, pid_t pid, pid_t tid, uint64_t since, struct st_error *err)
+{
+    struct rec_ring_gone gone = {.pid = pid, .tid = tid, .since = since};
+    int rc = rec_clock_now(&s->clock, &gone.until, err);
+
+    return rc ? rc : rec_ring_tell_gone(&s->total, &gone, err);
+}
+
 /* A thread, on each of the CPUs. 1: it is new, 0: it has events (or inherited them), PT_TOO_LARGE. */
 static int add_thread(void *ctx, pid_t pid, pid_t tid, struct st_error *err)
 {
@@ -126,6 +146,8 @@ static int add_thread(void *ctx, pid_t pid, pid_t tid, struct st_error *err)
 
     if (has_events(s, pid, tid))
         return 0;
+    if (!s->per_cpu && !rec_ring_has_room(&s->total, s->ring_bytes))
+        return rec_ring_is_gone(&s->total, pid, tid) ? 0 : tell_gone(s, pid, tid, 0, err);
     for (size_t i = 0; i < s->cpus.n; i++) {
         struct pt_event e = {.tid = tid, .cpu = s->cpus.at[i]};
         int rc = add_event(s, pid, tid, e.cpu, err);
@@ -156,11 +178,27 @@ static int add_cpus(struct rec_source *s, struct st_error *err)
     return 0;
 }
 
+/* The others are told of as they are listed. 0, PT_TOO_LARGE or a negative code. */
+static int add_busiest(struct rec_source *s, const struct st_target *target, struct st_error *err)
+{
+    rec_ring_wishes list = {0};
+    int rc = rec_ring_wish(target, &list, err);
+
+    for (size_t i = 0; (rc == 0 || rc == 1) && i < list.n && rec_ring_has_room(&s->total, s->ring_bytes); i++)
+        rc = add_thread(s, list.at[i].pid, list.at[i].tid, err);
+    st_vec_free(&list);
+    return rc == 1 ? 0 : rc;
+}
+
 static int add_target(struct rec_source *s, const struct rec_source_config *config, struct st_error *err)
 {
+    int rc = 0;
+
     if (config->target->kind == ST_TARGET_ALL)
         return add_cpus(s, err);
-    return rec_each_thread(config->target, config->command, add_thread, s, NULL, err);
+    if (!s->per_cpu && rec_count_threads(config->target) * s->ring_bytes > s->total.most)
+        rc = add_busiest(s, config->target, err);
+    return rc ? rc : rec_each_thread(config->target, config->command, add_thread, s, NULL, err);
 }
 
 static bool halve(struct rec_source *s)
@@ -200,6 +238,7 @@ static void drop(struct rec_source *s, size_t event)
     size_t ring = s->events.at[event].ring;
 
     pt_ring_unmap(&s->rings.at[ring]);
+    rec_ring_dropped(&s->total, ring);
     close_event(&s->events.at[event]);
     memmove(&s->rings.at[ring], &s->rings.at[ring + 1], (--s->rings.n - ring) * sizeof(*s->rings.at));
     memmove(&s->events.at[event], &s->events.at[event + 1], (--s->events.n - event) * sizeof(*s->events.at));
@@ -225,6 +264,45 @@ static size_t drop_ended(struct rec_source *s, size_t most)
             i++;
         }
     return dropped;
+}
+
+static bool drop_first_ended(struct rec_source *s)
+{
+    for (size_t i = 0; i < s->events.n; i++)
+        if (rec_perf_ended(s->events.at[i].fd)) {
+            drop(s, i);
+            return true;
+        }
+    return false;
+}
+
+/* 1: all are in use. */
+static int drop_idlest(struct rec_source *s, struct st_error *err)
+{
+    size_t idle, event = 0;
+    int rc;
+
+    pt_look(s);
+    idle = rec_ring_idlest(&s->total, st_mono_ns());
+    if (idle == s->rings.n)
+        return 1;
+    while (s->events.at[event].ring != idle)
+        event++;
+    rc = tell_gone(s, s->rings.at[idle].pid, s->rings.at[idle].tid, s->rings.at[idle].since, err);
+    drop(s, event);
+    return rc;
+}
+
+/* Drops rings until there is room for one more: those of threads that ended, the first of them first, then
+ * those of the longest idle. 1: there is none. */
+static int make_room(struct rec_source *s, struct st_error *err)
+{
+    int rc = 0;
+
+    while (!rc && !rec_ring_has_room(&s->total, s->ring_bytes))
+        if (!drop_first_ended(s))
+            rc = drop_idlest(s, err);
+    return rc;
 }
 
 /* The limits may have been used up by threads that have ended meanwhile; else a smaller ring is better than
@@ -263,6 +341,9 @@ int pt_attach_born(struct rec_source *s, pid_t pid, pid_t tid, struct st_error *
         return 0;
     s->attr.enable_on_exec = 0;
     drop_ended(s, PT_MOST_ENDED);
+    rc = make_room(s, err);
+    if (rc)
+        return rc < 0 ? rc : tell_gone(s, pid, tid, 0, err);
     rc = add_born(s, pid, tid, &why);
     if (rc == PT_GONE)
         return 0;
@@ -283,17 +364,12 @@ int pt_attach_born(struct rec_source *s, pid_t pid, pid_t tid, struct st_error *
 static int join_alone(void *ctx, pid_t pid, pid_t tid, struct st_error *err)
 {
     struct rec_source *s = ctx;
-    size_t n = s->events.n;
-    char text[64];
     int rc;
 
-    if (s->rings.n * s->ring_bytes >= PT_JOINED_BYTES && !drop_ended(s, 0)) {
-        snprintf(text, sizeof(text), "the rings of threads take %llu MiB", PT_JOINED_BYTES >> 20);
-        tell_unrecorded(s, tid, text);
+    if (has_events(s, pid, tid) || rec_ring_is_gone(&s->total, pid, tid))
         return 0;
-    }
     rc = pt_attach_born(s, pid, tid, err);
-    return rc ? rc : s->events.n > n;
+    return rc ? rc : has_events(s, pid, tid);
 }
 
 static int switch_on(struct rec_source *s, size_t events, size_t rings, struct st_error *err)
@@ -355,4 +431,5 @@ void pt_detach(struct rec_source *s)
     for (size_t i = 0; i < s->rings.n; i++)
         pt_ring_unmap(&s->rings.at[i]);
     s->events.n = s->rings.n = 0;
+    rec_ring_total_clear(&s->total);
 }

@@ -69,7 +69,7 @@ int pt_ring_map(struct pt_ring *ring, int fd, struct st_error *err)
     return rc;
 }
 
-static uint64_t head_of(const struct pt_ring *ring)
+uint64_t pt_ring_place(const struct pt_ring *ring)
 {
     return __atomic_load_n(&ring->page->aux_head, __ATOMIC_ACQUIRE);
 }
@@ -92,7 +92,7 @@ static size_t unwritten(const uint8_t *at, size_t bytes)
 
 void pt_ring_parts(const struct pt_ring *ring, struct rec_ring *to)
 {
-    size_t head = head_of(ring) & (ring->bytes - 1);
+    size_t head = pt_ring_place(ring) & (ring->bytes - 1);
     size_t old = ring->bytes - head;
 
     old -= unwritten(ring->aux + head, old);

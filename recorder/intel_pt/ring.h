@@ -46,6 +46,9 @@ int pt_event_open(const struct perf_event_attr *attr, pid_t tid, int cpu, int *f
  * code. The descriptor stays the caller's. */
 int pt_ring_map(struct pt_ring *ring, int fd, struct st_error *err);
 
+/* Where in the ring it writes now. */
+uint64_t pt_ring_place(const struct pt_ring *ring);
+
 /* Where the ring's bytes are, oldest first, while its events are disabled. A ring that was never full has
  * zeros behind its head, which are left out. */
 void pt_ring_parts(const struct pt_ring *ring, struct rec_ring *to);

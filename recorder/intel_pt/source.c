@@ -8,6 +8,7 @@
 #include "recorder/intel_pt/state.h"
 #include "recorder/kcore.h"
 #include "recorder/perf_event.h"
+#include "recorder/target_threads.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,6 @@
 static bool wants_cpus(const struct rec_source_config *config)
 {
     const struct st_target *t = config->target;
-    size_t threads = 0;
 
     if (t->kind == ST_TARGET_ALL || config->rings == REC_RINGS_CPU)
         return true;
@@ -30,14 +30,7 @@ static bool wants_cpus(const struct rec_source_config *config)
     /* What a command starts is recorded from its first instruction only where it inherits the event. */
     if (t->kind == ST_TARGET_COMMAND)
         return true;
-    for (size_t i = 0; i < t->npids; i++) {
-        pid_t *tids = NULL;
-        int n = st_target_threads(t->pids[i], &tids, NULL);
-
-        threads += n > 0 ? (size_t)n : 0;
-        free(tids);
-    }
-    return threads > PT_FEW_THREADS;
+    return rec_count_threads(t) > PT_FEW_THREADS;
 }
 
 static void set_attr(struct rec_source *s, const struct rec_source_config *config)
@@ -99,11 +92,28 @@ static size_t power_of_two(uint64_t bytes)
     return size;
 }
 
+/* A size that was asked for is kept, and who is idle has no ring; but a ring of a CPU cannot be spared. */
+static void choose_size(struct rec_source *s, const struct rec_source_config *config)
+{
+    size_t threads = config->ring_bytes ? 1 : rec_count_threads(config->target), size, least;
+
+    rec_ring_total_open(&s->total, config->ring_total);
+    size = s->wanted = power_of_two(config->ring_bytes ? config->ring_bytes : PT_RING_BYTES);
+    least = s->wanted / PT_PART_LEAST;
+    if (!s->per_cpu)
+        size = rec_ring_fit(size, least > PT_RING_LEAST ? least : PT_RING_LEAST, threads, s->total.most);
+    s->asked = s->ring_bytes = rec_ring_fit(
+        size, PT_RING_LEAST, s->per_cpu ? (size_t)sysconf(_SC_NPROCESSORS_ONLN) : 1, s->total.most);
+}
+
 static void pt_close(struct rec_source *s)
 {
     if (!s)
         return;
+    if (s->ran)
+        rec_ring_total_end(&s->total);
     pt_detach(s);
+    rec_ring_total_close(&s->total);
     st_vec_free(&s->events);
     st_vec_free(&s->rings);
     st_vec_free(&s->told);
@@ -132,8 +142,8 @@ static int pt_open(const struct rec_source_config *config, struct rec_source **s
     if (!s)
         return st_nomem(err, "the source intel-pt");
     s->clock.fd = -1;
-    s->asked = s->ring_bytes = power_of_two(config->ring_bytes ? config->ring_bytes : PT_RING_BYTES);
     s->per_cpu = wants_cpus(config);
+    choose_size(s, config);
     /* An inherited pause cannot be lifted. */
     s->pausing =
         config->freeze_on_trigger && (config->once || !s->per_cpu || config->target->kind == ST_TARGET_ALL);
@@ -171,6 +181,7 @@ static int pt_start(struct rec_source *s, struct st_error *err)
     int rc = s->attr.enable_on_exec ? 0 : switch_all(s, true, err);
 
     s->running = !rc;
+    s->ran = s->running;
     if (!rc)
         rc = rec_clock_now(&s->clock, &now, err);
     for (size_t i = 0; !rc && i < s->rings.n; i++)
@@ -315,6 +326,21 @@ static void pt_pt_event(struct rec_source *s, struct perf_event_attr *attr, cons
     memcpy(priv, words, (npriv < PD_PT_PRIV_MAX ? npriv : PD_PT_PRIV_MAX) * sizeof(*priv));
 }
 
+/* The head is a place in the ring: one that went round to the very byte is taken for one that stood still. */
+bool pt_look(struct rec_source *s)
+{
+    uint64_t now = st_mono_ns();
+
+    for (size_t i = 0; !s->per_cpu && i < s->rings.n; i++)
+        rec_ring_look(&s->total, i, pt_ring_place(&s->rings.at[i]), now);
+    return !s->per_cpu;
+}
+
+static const struct rec_ring_total *pt_ring_total(struct rec_source *s)
+{
+    return &s->total;
+}
+
 static bool pt_stops_in_kernel(struct rec_source *s)
 {
     return s->pausing;
@@ -322,20 +348,22 @@ static bool pt_stops_in_kernel(struct rec_source *s)
 
 static void pt_describe(struct rec_source *s, char *text, size_t size)
 {
-    char ring[24], asked[24], less[96] = "";
+    char ring[24], asked[24], less[96] = "", total[96] = "";
     size_t threads = s->per_cpu ? 0 : s->events.n;
 
     st_format_size(s->ring_bytes, ring, sizeof(ring));
     if (s->ring_bytes < s->asked)
         snprintf(less, sizeof(less), " (the memory limits allow no %s)",
                  st_format_size(s->asked, asked, sizeof(asked)));
+    if (!s->per_cpu || s->asked < s->wanted)
+        rec_ring_total_describe(&s->total, total, sizeof(total));
     if (s->per_cpu)
-        snprintf(text, size, "%s, %s a CPU%s, %zu CPUs", s->attr.exclude_kernel ? "user" : "user+kernel",
-                 ring, less, s->rings.n);
+        snprintf(text, size, "%s, %s a CPU%s, %zu CPUs%s", s->attr.exclude_kernel ? "user" : "user+kernel",
+                 ring, less, s->rings.n, total);
     else
-        snprintf(text, size, "%s, %s a thread%s, %zu thread%s",
+        snprintf(text, size, "%s, %s a thread%s, %zu thread%s%s",
                  s->attr.exclude_kernel ? "user" : "user+kernel", ring, less, threads,
-                 threads == 1 ? "" : "s");
+                 threads == 1 ? "" : "s", total);
 }
 
 static void pt_unseen_cpus(struct rec_source *s, char *text, size_t size)
@@ -364,6 +392,8 @@ const struct rec_source_ops rec_source_intel_pt = {
     .joined = pt_attach_joined,
     .trace_event = pt_pt_event,
     .stops_in_kernel = pt_stops_in_kernel,
+    .look = pt_look,
+    .ring_total = pt_ring_total,
     .unseen_cpus = pt_unseen_cpus,
     .describe = pt_describe,
     .close = pt_close,

@@ -14,13 +14,12 @@
 enum {
     PT_RING_BYTES = 4 << 20, /* the default */
     PT_RING_LEAST = 16 * 1024,
+    PT_PART_LEAST =
+        8, /* where all are to have one, a ring of a thread is not made smaller than one part in so many */
     PT_FEW_THREADS = 16, /* up to so many get a ring each */
     PT_MOST_ENDED = 32,  /* rings of threads that ended are kept; then the oldest goes */
     PT_LEAST_SWEPT = 512 /* events of processes that come and go; of fewer, those that ended stay open */
 };
-
-#define PT_JOINED_BYTES                                                                                      \
-    (1ull << 30) /* rings of threads may take so much, those of processes that came included */
 
 struct pt_event {
     int fd;
@@ -45,13 +44,17 @@ struct rec_source {
 
     bool running; /* started, and not frozen */
 
+    bool ran; /* it was started */
+
     bool pausing; /* events can be paused from within the kernel */
 
     bool told_unrecorded; /* that threads have no ring */
 
     size_t swept; /* events that there were when those that ended were last closed, in rings of CPUs */
 
-    size_t asked; /* bytes a ring, as wanted */
+    struct rec_ring_total total; /* of rings of threads, or of CPUs */
+
+    size_t wanted, asked; /* bytes a ring, as wanted; as the total has it */
 
     size_t ring_bytes; /* as it became */
 
@@ -66,12 +69,15 @@ struct rec_source {
     ST_VEC(struct rec_ring) told; /* of the freeze */
 };
 
+/* source.c: rec_source_ops.look. */
+bool pt_look(struct rec_source *s);
+
 /* attach.c: opens the events and rings of the whole target, disabled. The rings' size is halved as long as
  * the limits refuse it. */
 int pt_attach(struct rec_source *s, const struct rec_source_config *config, struct st_error *err);
 
 /* A ring for a thread that was born while armed, of the rings-a-thread kind; nothing if it has one, has
- * ended, or the limits allow none (which is told once). */
+ * ended, or there is no room for one, or the limits allow none (which is told once). */
 int pt_attach_born(struct rec_source *s, pid_t pid, pid_t tid, struct st_error *err);
 
 /* The same for each thread of a process that came into the target; in rings of CPUs too. */

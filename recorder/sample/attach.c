@@ -1,11 +1,13 @@
 /* Which events and rings a target takes. As with every overwritten ring: one a thread keeps the thread's own
  * history, however busy its siblings are, but a thread that is born later gets it a moment late; and an event
  * that children inherit has one ring a CPU at the least. */
+#include "base/clock.h"
 #include "base/log.h"
 #include "recorder/perf_event.h"
 #include "recorder/sample/state.h"
 #include "recorder/target_threads.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The ring of the CPU, which an earlier event has mapped. */
@@ -17,6 +19,13 @@ static const struct smp_event *owner_of(const struct rec_source *s, int cpu)
     return NULL;
 }
 
+static void drop_last(struct rec_source *s)
+{
+    smp_ring_unmap(&s->rings.at[--s->rings.n]);
+    if (s->total.uses.n > s->rings.n)
+        rec_ring_dropped(&s->total, s->rings.n);
+}
+
 static int add_ring(struct rec_source *s, struct smp_event *e, struct st_error *err)
 {
     struct smp_ring ring = {
@@ -26,6 +35,7 @@ static int add_ring(struct rec_source *s, struct smp_event *e, struct st_error *
     if (s->per_cpu)
         ring.pid = ring.tid = -1;
     rc = smp_ring_map(&ring, err);
+    s->too_large = rc == ST_ECANNOT;
     if (rc)
         return rc;
     e->ring = s->rings.n;
@@ -33,7 +43,10 @@ static int add_ring(struct rec_source *s, struct smp_event *e, struct st_error *
         smp_ring_unmap(&ring);
         return st_nomem(err, "the list of rings");
     }
-    return 0;
+    if (s->per_cpu || !rec_ring_made(&s->total, e->pid, e->tid, ring.bytes, st_mono_ns()))
+        return 0;
+    drop_last(s);
+    return st_nomem(err, "the list of rings");
 }
 
 /* 0, 1 (the thread has ended) or a negative code; nothing stays open unless 0. */
@@ -53,7 +66,7 @@ static int add_event(struct rec_source *s, struct smp_event *e, struct st_error 
     if (!rc && st_vec_push(&s->events, *e))
         rc = st_nomem(err, "the list of events");
     if (rc && s->rings.n > rings)
-        smp_ring_unmap(&s->rings.at[--s->rings.n]);
+        drop_last(s);
     if (rc)
         smp_event_close(e);
     return rc;
@@ -71,12 +84,23 @@ static bool has_events(const struct rec_source *s, pid_t tid)
 /* ------------------------------------------------------------------ */
 /* The target at arming                                                */
 
+/* `since`: its ring had recorded since then; 0: it had none. */
+static int tell_gone(struct rec_source *s, pid_t pid, pid_t tid, uint64_t since, struct st_error *err)
+{
+    struct rec_ring_gone gone = {.pid = pid, .tid = tid, .since = since};
+    int rc = rec_clock_now(&s->clock, &gone.until, err);
+
+    return rc ? rc : rec_ring_tell_gone(&s->total, &gone, err);
+}
+
 static int take_thread(void *ctx, pid_t pid, pid_t tid, struct st_error *err)
 {
     struct rec_source *s = ctx;
 
     if (has_events(s, tid))
         return 0;
+    if (!s->per_cpu && !rec_ring_has_room(&s->total, s->ring_bytes))
+        return rec_ring_is_gone(&s->total, pid, tid) ? 0 : tell_gone(s, pid, tid, 0, err);
     for (size_t i = 0; i < s->cpus.n; i++) {
         struct smp_event e = {
             .pid = pid, .tid = tid, .cpu = s->cpus.at[i], .late = s->per_cpu && s->rounds > 0};
@@ -109,11 +133,27 @@ static bool halve(struct rec_source *s)
     return true;
 }
 
+/* The others are told of as they are listed. */
+static int add_busiest(struct rec_source *s, const struct st_target *target, struct st_error *err)
+{
+    rec_ring_wishes list = {0};
+    int rc = rec_ring_wish(target, &list, err);
+
+    for (size_t i = 0; rc >= 0 && i < list.n && rec_ring_has_room(&s->total, s->ring_bytes); i++)
+        rc = take_thread(s, list.at[i].pid, list.at[i].tid, err);
+    st_vec_free(&list);
+    return rc < 0 ? rc : 0;
+}
+
 static int add_target(struct rec_source *s, const struct rec_source_config *config, struct st_error *err)
 {
+    int rc = 0;
+
     if (config->target->kind == ST_TARGET_ALL || s->select)
         return add_cpus(s, err);
-    return rec_each_thread(config->target, config->command, take_thread, s, &s->rounds, err);
+    if (!s->per_cpu && rec_count_threads(config->target) * s->ring_bytes > s->total.most)
+        rc = add_busiest(s, config->target, err);
+    return rc ? rc : rec_each_thread(config->target, config->command, take_thread, s, &s->rounds, err);
 }
 
 int smp_attach(struct rec_source *s, const struct rec_source_config *config, struct st_error *err)
@@ -122,9 +162,10 @@ int smp_attach(struct rec_source *s, const struct rec_source_config *config, str
 
     if (rc)
         return rc;
-    /* The limit of locked memory says no only once a ring is mapped. */
-    while ((rc = add_target(s, config, err)) == ST_ECANNOT && s->events.n + s->rings.n && halve(s)) {
+    /* Not where a privilege lacks. */
+    while ((rc = add_target(s, config, err)) == ST_ECANNOT && s->too_large && halve(s)) {
         smp_detach(s);
+        s->too_large = false;
         *err = (struct st_error){0};
     }
     if (!rc && !s->events.n && !st_target_waits(config->target))
@@ -140,6 +181,7 @@ static void drop(struct rec_source *s, size_t event)
     size_t ring = s->events.at[event].ring;
 
     smp_ring_unmap(&s->rings.at[ring]);
+    rec_ring_dropped(&s->total, ring);
     smp_event_close(&s->events.at[event]);
     memmove(&s->rings.at[ring], &s->rings.at[ring + 1], (--s->rings.n - ring) * sizeof(*s->rings.at));
     memmove(&s->events.at[event], &s->events.at[event + 1], (--s->events.n - event) * sizeof(*s->events.at));
@@ -165,6 +207,45 @@ static size_t drop_ended(struct rec_source *s, size_t most)
             i++;
         }
     return dropped;
+}
+
+static bool drop_first_ended(struct rec_source *s)
+{
+    for (size_t i = 0; i < s->events.n; i++)
+        if (rec_perf_ended(s->events.at[i].fd[SMP_SAMPLES])) {
+            drop(s, i);
+            return true;
+        }
+    return false;
+}
+
+/* 1: all are in use. */
+static int drop_idlest(struct rec_source *s, struct st_error *err)
+{
+    size_t idle, event = 0;
+    int rc;
+
+    smp_look(s);
+    idle = rec_ring_idlest(&s->total, st_mono_ns());
+    if (idle == s->rings.n)
+        return 1;
+    while (s->events.at[event].ring != idle)
+        event++;
+    rc = tell_gone(s, s->rings.at[idle].pid, s->rings.at[idle].tid, s->rings.at[idle].since, err);
+    drop(s, event);
+    return rc;
+}
+
+/* Drops rings until there is room for one more: those of threads that ended, the first of them first, then
+ * those of the longest idle. 1: there is none. */
+static int make_room(struct rec_source *s, struct st_error *err)
+{
+    int rc = 0;
+
+    while (!rc && !rec_ring_has_room(&s->total, s->ring_bytes))
+        if (!drop_first_ended(s))
+            rc = drop_idlest(s, err);
+    return rc;
 }
 
 /* The limits may have been used up by threads that have ended meanwhile; else a smaller ring is better than
@@ -201,6 +282,9 @@ int smp_attach_born(struct rec_source *s, pid_t pid, pid_t tid, struct st_error 
         return 0;
     s->kinds[SMP_SAMPLES].attr.enable_on_exec = 0;
     drop_ended(s, SMP_MOST_ENDED);
+    rc = make_room(s, err);
+    if (rc)
+        return rc < 0 ? rc : tell_gone(s, pid, tid, 0, err);
     rc = add_born(s, &e, &why);
     if (rc == 1)
         return 0;
@@ -216,17 +300,13 @@ int smp_attach_born(struct rec_source *s, pid_t pid, pid_t tid, struct st_error 
 static int join_alone(void *ctx, pid_t pid, pid_t tid, struct st_error *err)
 {
     struct rec_source *s = ctx;
-    size_t n = s->events.n;
-    struct st_error why = {0};
     int rc;
 
-    if (s->rings.n * s->ring_bytes >= SMP_JOINED_BYTES && !drop_ended(s, 0)) {
-        st_fail(&why, ST_ECANNOT, "the rings of threads take %llu MiB", SMP_JOINED_BYTES >> 20);
-        return refused(s, tid, ST_ECANNOT, &why, err);
-    }
+    if (has_events(s, tid) || rec_ring_is_gone(&s->total, pid, tid))
+        return 0;
     smp_wake_born(s, tid);
     rc = smp_attach_born(s, pid, tid, err);
-    return rc ? rc : s->events.n > n;
+    return rc ? rc : has_events(s, tid);
 }
 
 static int switch_on(struct rec_source *s, size_t events, size_t rings, struct st_error *err)
@@ -269,5 +349,6 @@ void smp_detach(struct rec_source *s)
     for (size_t i = 0; i < s->rings.n; i++)
         smp_ring_unmap(&s->rings.at[i]);
     s->events.n = s->rings.n = 0;
+    rec_ring_total_clear(&s->total);
     s->any_late = false;
 }

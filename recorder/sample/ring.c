@@ -38,19 +38,19 @@ int smp_ring_pause(const struct smp_ring *ring, bool on, struct st_error *err)
 }
 
 /* The head counts down from 0. */
-static uint64_t bytes_written(const struct smp_ring *ring)
+uint64_t smp_ring_written(const struct smp_ring *ring)
 {
     return -__atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
 }
 
 void smp_ring_mark(struct smp_ring *ring)
 {
-    ring->marked = bytes_written(ring);
+    ring->marked = smp_ring_written(ring);
 }
 
 bool smp_ring_has_room(const struct smp_ring *ring)
 {
-    uint64_t written = bytes_written(ring);
+    uint64_t written = smp_ring_written(ring);
 
     return written <= ring->bytes || written - ring->marked <= ring->bytes / 4;
 }
@@ -58,7 +58,7 @@ bool smp_ring_has_room(const struct smp_ring *ring)
 void smp_ring_parts(const struct smp_ring *ring, struct rec_ring *to)
 {
     const char *data = (const char *)ring->page + ring->page->data_offset;
-    uint64_t written = bytes_written(ring), head = -written;
+    uint64_t written = smp_ring_written(ring), head = -written;
     size_t size = written < ring->bytes ? (size_t)written : ring->bytes;
     size_t at = head & (ring->bytes - 1);
     size_t first = size < ring->bytes - at ? size : ring->bytes - at;

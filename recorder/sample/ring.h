@@ -50,6 +50,9 @@ void smp_ring_mark(struct smp_ring *ring);
 /* Whether what was written since it was marked overwrote a quarter of it at most. */
 bool smp_ring_has_room(const struct smp_ring *ring);
 
+/* How many bytes were ever written into it. */
+uint64_t smp_ring_written(const struct smp_ring *ring);
+
 /* Where the records of a paused ring are, the newest first. */
 void smp_ring_parts(const struct smp_ring *ring, struct rec_ring *to);
 

@@ -55,20 +55,10 @@ static int smp_probe(const struct rec_source_config *config, struct st_error *er
 /* ------------------------------------------------------------------ */
 /* Opening                                                             */
 
-/* Where a target may use some CPUs of many, all their rings together have a bound. */
-static uint64_t cpu_bytes(const struct rec_source *s)
+/* A power of two that is no more than what was asked for, or by default. */
+static size_t wanted_size(const struct rec_source *s, uint64_t asked)
 {
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t bytes = SMP_CPU_BYTES;
-
-    while (s->select && bytes > SMP_CPU_LEAST && bytes * (uint64_t)cpus > SMP_CPUS_BYTES)
-        bytes /= 2;
-    return bytes;
-}
-
-static size_t ring_size(const struct rec_source *s, uint64_t asked)
-{
-    uint64_t bytes = asked ? asked : s->per_cpu ? cpu_bytes(s) : SMP_THREAD_BYTES;
+    uint64_t bytes = asked ? asked : s->per_cpu ? SMP_CPU_BYTES : SMP_THREAD_BYTES;
     size_t size = SMP_RING_LEAST;
 
     if (!asked && s->callgraph == REC_CALLGRAPH_DWARF)
@@ -78,11 +68,39 @@ static size_t ring_size(const struct rec_source *s, uint64_t asked)
     return size;
 }
 
+/* Where a target may use some CPUs of many, and nobody said how much, all their rings together take less. */
+static size_t cpu_size(struct rec_source *s, uint64_t asked)
+{
+    size_t cpus = (size_t)sysconf(_SC_NPROCESSORS_ONLN), least = cpus * SMP_CPU_LEAST;
+
+    if (s->select && !asked && !s->total.asked && s->total.most > SMP_CPUS_BYTES)
+        s->total.most = least > SMP_CPUS_BYTES ? least : SMP_CPUS_BYTES;
+    return rec_ring_fit(s->wanted, SMP_RING_LEAST, cpus, s->total.most);
+}
+
+/* A size that was asked for is kept, and who is idle has no ring. */
+static void choose_size(struct rec_source *s, const struct rec_source_config *config)
+{
+    size_t threads = config->ring_bytes ? 1 : rec_count_threads(config->target);
+
+    rec_ring_total_open(&s->total, config->ring_total);
+    s->wanted = wanted_size(s, config->ring_bytes);
+    if (s->per_cpu)
+        s->asked = cpu_size(s, config->ring_bytes);
+    else
+        s->asked = rec_ring_fit(rec_ring_fit(s->wanted, s->wanted / SMP_PART_LEAST, threads, s->total.most),
+                                SMP_RING_LEAST, 1, s->total.most);
+    s->ring_bytes = s->asked;
+}
+
 static void smp_close(struct rec_source *s)
 {
     if (!s)
         return;
+    if (s->running)
+        rec_ring_total_end(&s->total);
     smp_detach(s);
+    rec_ring_total_close(&s->total);
     st_vec_free(&s->events);
     st_vec_free(&s->rings);
     st_vec_free(&s->told);
@@ -120,7 +138,7 @@ static int smp_open(const struct rec_source_config *config, struct rec_source **
     s->select = config->select;
     s->by_name = config->target->kind == ST_TARGET_COMM;
     s->callgraph = config->callgraph;
-    s->asked = s->ring_bytes = ring_size(s, config->ring_bytes);
+    choose_size(s, config);
     rc = rec_clock_open_as(&s->clock, s->select, err);
     if (!rc)
         rc = smp_cores_read(SMP_CORES_FOLDER, &s->cores, err);
@@ -300,6 +318,20 @@ static int smp_joined(struct rec_source *s, pid_t pid, struct st_error *err)
     return smp_attach_joined(s, pid, err);
 }
 
+bool smp_look(struct rec_source *s)
+{
+    uint64_t now = st_mono_ns();
+
+    for (size_t i = 0; !s->per_cpu && i < s->rings.n; i++)
+        rec_ring_look(&s->total, i, smp_ring_written(&s->rings.at[i]), now);
+    return !s->per_cpu;
+}
+
+static const struct rec_ring_total *smp_ring_total(struct rec_source *s)
+{
+    return &s->total;
+}
+
 static void smp_mark(struct rec_source *s)
 {
     for (size_t i = 0; i < s->rings.n; i++)
@@ -409,13 +441,15 @@ static void smp_describe(struct rec_source *s, char *text, size_t size)
     const struct perf_event_attr *attr = &s->kinds[SMP_SAMPLES].attr;
     const char *whose = attr->exclude_kernel ? "user" : "user+kernel";
     const char *event = attr->type == PERF_TYPE_HARDWARE ? "cycles" : "CPU clock";
-    char ring[24], asked[24], less[96] = "", many[40], wakes[96] = "", left[96];
+    char ring[24], asked[24], less[96] = "", total[96] = "", many[40], wakes[96] = "", left[96];
     size_t n = s->rings.n;
 
     st_format_size(s->ring_bytes, ring, sizeof(ring));
     if (s->ring_bytes < s->asked)
         snprintf(less, sizeof(less), " (the memory limits allow no %s)",
                  st_format_size(s->asked, asked, sizeof(asked)));
+    if (!s->per_cpu || s->asked < s->wanted)
+        rec_ring_total_describe(&s->total, total, sizeof(total));
     snprintf(many, sizeof(many), "%zu %s%s", n, s->per_cpu ? "CPU" : "thread", n == 1 ? "" : "s");
     if (s->select)
         snprintf(many, sizeof(many), "%zu CPU%s, %u thread%s", n, n == 1 ? "" : "s",
@@ -423,8 +457,8 @@ static void smp_describe(struct rec_source *s, char *text, size_t size)
     if (*s->no_wakes)
         snprintf(wakes, sizeof(wakes), ", no wake-ups (%s)", s->no_wakes);
     smp_pace_describe(s, left, sizeof(left));
-    snprintf(text, size, "%s, %u samples a second by %s and %s%s, %s a %s%s, %s%s", whose, s->frequency,
-             event, ways[s->callgraph], left, ring, s->per_cpu ? "CPU" : "thread", less, many, wakes);
+    snprintf(text, size, "%s, %u samples a second by %s and %s%s, %s a %s%s, %s%s%s", whose, s->frequency,
+             event, ways[s->callgraph], left, ring, s->per_cpu ? "CPU" : "thread", less, many, total, wakes);
 }
 
 const struct rec_source_ops rec_source_sample = {
@@ -451,6 +485,8 @@ const struct rec_source_ops rec_source_sample = {
     .unseen_cpus = smp_unseen_cpus,
     .unmarked_cpus = smp_unmarked_cpus,
     .left_out = smp_pace_meta,
+    .look = smp_look,
+    .ring_total = smp_ring_total,
     .describe = smp_describe,
     .close = smp_close,
 };

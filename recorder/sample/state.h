@@ -18,13 +18,12 @@ enum {
     SMP_DUMP_FACTOR = 8,       /* times as large where samples carry a piece of the stack */
     SMP_WAKE_BYTES = 512 * 1024, /* of a ring of wake-ups */
     SMP_RING_LEAST = 16 * 1024,
+    SMP_PART_LEAST =
+        8, /* where all are to have one, a ring of a thread is not made smaller than one part in so many */
     SMP_STACK_BYTES = 8192, /* of the stack in a sample, to be unwound by DWARF */
     SMP_FEW_THREADS = 16,   /* up to so many get a ring each */
     SMP_MOST_ENDED = 32     /* rings of threads that ended are kept; then the oldest goes */
 };
-
-#define SMP_JOINED_BYTES                                                                                     \
-    (512ull << 20) /* rings of threads may take so much, those of processes that came included */
 
 /* What has records in the rings. */
 enum smp_kind {
@@ -121,11 +120,15 @@ struct rec_source {
 
     bool any_late;
 
+    bool too_large; /* the limits refused the size of a ring */
+
     bool told_unrecorded; /* that threads have no ring */
 
     unsigned rounds; /* listings of the process that is being opened */
 
-    size_t asked, ring_bytes; /* bytes a ring: as wanted, as it became */
+    struct rec_ring_total total; /* of rings of threads, or of CPUs */
+
+    size_t wanted, asked, ring_bytes; /* bytes a ring: as wanted, as the total has it, as it became */
 
     rec_cpu_list cpus; /* to open events on; of rings a thread only -1 */
 
@@ -176,12 +179,15 @@ unsigned smp_rate_default(const struct perf_event_attr *attr);
 /* The most samples a second that the kernel allows (kernel.perf_event_max_sample_rate). */
 unsigned smp_rate_most(void);
 
+/* source.c: rec_source_ops.look. */
+bool smp_look(struct rec_source *s);
+
 /* attach.c: opens the events and rings of the whole target, disabled. The rings' size is halved as long as
  * the limits refuse it. */
 int smp_attach(struct rec_source *s, const struct rec_source_config *config, struct st_error *err);
 
 /* A ring for a thread that was born while armed, of the rings-a-thread kind; nothing if it has one, has
- * ended, or the limits allow none (which is told once). */
+ * ended, or there is no room for one, or the limits allow none (which is told once). */
 int smp_attach_born(struct rec_source *s, pid_t pid, pid_t tid, struct st_error *err);
 
 /* The same for each thread of a process that came into the target; in rings of CPUs too. */
