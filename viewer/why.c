@@ -114,6 +114,7 @@ static void print_woken_by(sqlite3_stmt *stmt, FILE *out, bool ongoing)
 static void print_head(sqlite3_stmt *stmt, FILE *out, struct stall *s)
 {
     char a[512], length[32], threshold[32];
+    bool before = sqlite3_column_int64(stmt, 20);
 
     *s = (struct stall){.thread_id = sqlite3_column_int64(stmt, 0),
                         .start = sqlite3_column_int64(stmt, 1),
@@ -139,11 +140,10 @@ static void print_head(sqlite3_stmt *stmt, FILE *out, struct stall *s)
             safe_column(stmt, 8, a, sizeof(a)));
     if (!s->duration && !s->ongoing) /* a moment */
         return;
-    fprintf(out, "  how long  %s%s%s\n", sqlite3_column_int64(stmt, 20) ? "at least " : "",
+    fprintf(out, "  how long  %s%s%s%s\n", before ? "at least " : "",
             st_format_duration(s->duration, length, sizeof(length)),
-            s->ongoing                       ? ", and still going on when the snapshot was taken"
-            : sqlite3_column_int64(stmt, 20) ? ": it had begun before it was watched"
-                                             : "");
+            before ? ": it had begun before it was watched" : "",
+            s->ongoing ? ", and still going on when the snapshot was taken" : "");
     print_where(stmt, out);
     print_woken_by(stmt, out, s->ongoing);
 }

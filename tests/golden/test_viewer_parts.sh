@@ -263,6 +263,9 @@ cp p.db c.db && sqlite3 c.db "UPDATE mark SET detail = 'by an interrupt in hrtim
 "$STALLTRAP" report c.db | grep -q 'in futex, at store < main; woken by its own time-out$' || { echo 'FAILED: the time-out of a mark'; failed=$((failed + 1)); }
 cp p.db c.db && sqlite3 c.db "INSERT INTO stall_attr VALUES (1, 'began_before', 1)"
 "$STALLTRAP" report c.db | grep -qx '  how long  at least 78.0 ms: it had begun before it was watched' || { echo 'FAILED: a stall from before'; failed=$((failed + 1)); }
+sqlite3 c.db "UPDATE stall SET end_ns = NULL WHERE id = 1"
+"$STALLTRAP" report c.db | grep -qx '  how long  at least 78.0 ms: it had begun before it was watched, and still going on when the snapshot was taken' ||
+    { echo 'FAILED: a stall from before that goes on'; failed=$((failed + 1)); }
 cause 'many waits of which the record has the last' 2000000 64000000 "UPDATE mark SET detail = 'disk sleep in fsync' WHERE name = 'offcpu'; INSERT INTO mark (thread_id, cpu, time_ns, name, detail) VALUES
     (1, 1, 59999000, 'offcpu', 'disk sleep in fsync'); UPDATE stall SET kind = 'syscall', syscall = 'fsync', state = 'disk sleep', wake_ns = 62900000, kernel_stack_id = 9 WHERE id = 1;
     $(at submit_bio_wait)" 'disk write \(fsync\): the thread slept 34\.9 ms of the 62\.0 ms \(2 times\) in fsync: kernel function submit_bio_wait$'
