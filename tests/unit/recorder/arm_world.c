@@ -1,8 +1,8 @@
 /* A recording whose surroundings are made up. */
 #include "arm_world.h"
 
-#include "recorder/perf_record.h"
-#include "recorder/snapshot_name.h"
+#include "recorder/perf/record.h"
+#include "recorder/snapshot/name.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* In what state and system call threads wait, read from /proc: of real ones. */
-#include "recorder/away.h"
+#include "recorder/sideband/away.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* On a processor with cores of several kinds each CPU has the event of its own kind, and no CPU is left out.
  */
-#include "recorder/perf_event.h"
-#include "recorder/sample/state.h"
+#include "recorder/perf/event.h"
+#include "recorder/sources/sample/state.h"
 
 #include <errno.h>
 #include <fcntl.h>

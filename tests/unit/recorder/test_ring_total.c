@@ -1,5 +1,5 @@
 /* What all rings may take together: sizes, room, and whose ring goes first. */
-#include "recorder/ring_total.h"
+#include "recorder/sources/ring_total.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* A snapshot, written from a source that is made up and read back with our own reader. */
 #include "snapshot_world.h"
 
-#include "recorder/build_id.h"
-#include "recorder/perf_event.h"
+#include "recorder/code/build_id.h"
+#include "recorder/perf/event.h"
 
 #include <elf.h>
 #include <fcntl.h>
