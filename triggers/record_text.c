@@ -4,7 +4,7 @@
 #include "base/stall_attribute.h"
 #include "base/syscalls.h"
 #include "base/units.h"
-#include "triggers/timeout.h"
+#include "triggers/bpf/timeout.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #define ST_RECORDER_SIDEBAND_WAITS_H
 
 #include "recorder/sideband/record_store.h"
-#include "triggers/select_shared.h"
+#include "triggers/bpf/select_shared.h"
 
 #include <sys/types.h>
 

@@ -1,7 +1,7 @@
 /* Stopping Intel PT from within the kernel: an event with aux_pause in the PT event's group (Linux 6.13)
  * pauses the trace the instant it fires. It sits on the tracepoint bpf_trace:bpf_trace_printk, which a
- * trigger's BPF program fires by announcing a stall (triggers/output.bpf.h), in the thread that stalled. A
- * pause outlives DISABLE and ENABLE: only an event with aux_resume ends it (tests/ptvm/README.md). */
+ * trigger's BPF program fires by announcing a stall (triggers/bpf/output.bpf.h), in the thread that stalled.
+ * A pause outlives DISABLE and ENABLE: only an event with aux_resume ends it (tests/ptvm/README.md). */
 #ifndef ST_RECORDER_SOURCES_INTEL_PT_PAUSE_H
 #define ST_RECORDER_SOURCES_INTEL_PT_PAUSE_H
 
