@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 enum {
-    DEEPEST = 31, /* folders below the named one: so far up the BPF programs look (triggers/follow.bpf.h) */
+    DEEPEST =
+        31, /* folders below the named one: so far up the BPF programs look (triggers/bpf/follow.bpf.h) */
 };
 
 /* ---- mounts ---- */

@@ -1,7 +1,7 @@
-# NAME.bpf.c of a room -> NAME.skel.h in build/generated/ROOM (include "ROOM/NAME.skel.h").
+# NAME.bpf.c of a room, in whatever folder of it -> NAME.skel.h in build/generated/ROOM (include "ROOM/NAME.skel.h").
 function(st_bpf_room room)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${room}/*.bpf.c)
-  file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${room}/*.h ${CMAKE_SOURCE_DIR}/base/stall_record.h)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${room}/*.bpf.c)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${room}/*.h ${CMAKE_SOURCE_DIR}/base/stall_record.h)
   set(out ${CMAKE_BINARY_DIR}/generated/${room})
   file(MAKE_DIRECTORY ${out})
   set(skeletons "")

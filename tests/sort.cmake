@@ -10,7 +10,10 @@ set(ST_TIMING
   "^unit_(recorder_(step_fair|step_waits)|perfdata_record)$"
   "^cli_arm_(bpftrace|decode|every_stall|mark|questions|runtimes|survive|traps|watch)$"
   "^cli_(causes|decode_storm|forwarder_calls|idle_places|perf_files|sample|sample_servers|sample_truth|sample_waits|socat)$"
-  "^cli_(comers|stalls|matrix[.](sample|step|watch))[.]"
+  "^cli_(comers|stalls)[.]"
+  "^cli_matrix[.]sample[.](after|cooldown|all)$"
+  "^cli_matrix[.]step[.](offcpu|syscall|runq|func|call|busy|socket|softirq|tracepoint|usdt|bpf|mark|after|cooldown|comm|cgroup)$"
+  "^cli_matrix[.]watch[.](offcpu|syscall|runq|func|call|busy|quiet|socket|softirq|tracepoint|usdt|bpf|all)$"
   "^golden_(go|slow_peer|viewer_session)$"
   "^workloads[.]forwarder[.]")
 

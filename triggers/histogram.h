@@ -2,7 +2,7 @@
 #ifndef ST_TRIGGERS_HISTOGRAM_H
 #define ST_TRIGGERS_HISTOGRAM_H
 
-#include "triggers/config.h"
+#include "triggers/bpf/config.h"
 #include "triggers/trigger.h"
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Processes that come into the target: into its cgroup, or to its name. */
-#include "triggers/belongs.bpf.h"
-#include "triggers/joins_shared.h"
+#include "triggers/bpf/belongs.bpf.h"
+#include "triggers/bpf/joins_shared.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 

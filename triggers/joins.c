@@ -1,7 +1,7 @@
 /* Loads and attaches the programs of joins.bpf.c. */
 #include "triggers/joins.h"
-#include "triggers/config.h"
-#include "triggers/joins_shared.h"
+#include "triggers/bpf/config.h"
+#include "triggers/bpf/joins_shared.h"
 #include "triggers/privilege.h"
 
 #include "triggers/joins.skel.h"

@@ -1,5 +1,5 @@
 /* The kinds of triggers. */
-#include "triggers/kind.h"
+#include "triggers/language/kind.h"
 
 const struct trg_kind *const trg_kinds[] = {
     &trg_offcpu, &trg_syscall, &trg_runq,       &trg_func, &trg_call, &trg_busy,     &trg_quiet, &trg_socket,

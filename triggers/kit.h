@@ -3,9 +3,9 @@
 #ifndef ST_TRIGGERS_KIT_H
 #define ST_TRIGGERS_KIT_H
 
-#include "triggers/kind.h"
+#include "triggers/bpf/span.h"
+#include "triggers/language/kind.h"
 #include "triggers/needs.h"
-#include "triggers/span.h"
 
 #include <bpf/libbpf.h>
 #include <sys/types.h>

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 struct trg_places {
-    long preempt_count; /* per-CPU variables, relative to the run queue (triggers/kernel.h uses it) */
+    long preempt_count; /* per-CPU variables, relative to the run queue (triggers/bpf/kernel.h uses it) */
 
     long current_task;
 

@@ -7,7 +7,7 @@
 #ifndef ST_TRIGGERS_PYTHON_H
 #define ST_TRIGGERS_PYTHON_H
 
-#include "triggers/config.h"
+#include "triggers/bpf/config.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,9 +1,10 @@
 /* A record as a line for a person. */
 #include "triggers/record_text.h"
 #include "base/safetext.h"
+#include "base/stall_attribute.h"
 #include "base/syscalls.h"
 #include "base/units.h"
-#include "triggers/timeout.h"
+#include "triggers/bpf/timeout.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -160,14 +161,7 @@ void trg_put_time(struct trg_out *o, const struct st_stall_record *r)
 
 const char *trg_attribute(const struct st_stall_record *r, const char *key)
 {
-    size_t len = strlen(key);
-
-    for (size_t at = 0; at < r->extra_n && at < ST_STALL_EXTRA;
-         at += strnlen(r->extra + at, r->extra_n - at) + 1)
-        if (!strncmp(r->extra + at, key, len) && r->extra[at + len] == '=' &&
-            memchr(r->extra + at, 0, r->extra_n - at))
-            return r->extra + at + len + 1;
-    return NULL;
+    return st_stall_attribute(r, key);
 }
 
 void trg_put_attribute(struct trg_out *o, const struct st_stall_record *r, const char *key,

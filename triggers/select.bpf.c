@@ -1,8 +1,8 @@
 /* Of what happens on the CPUs, what is the target's. Events of a thread are switched in and out with it,
  * which costs it 0.5 us and more each time; those here are of the CPUs, and a program decides which records
  * are written. */
-#include "triggers/kernel.h"
-#include "triggers/select_shared.h"
+#include "triggers/bpf/kernel.h"
+#include "triggers/bpf/select_shared.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -28,7 +28,7 @@ struct thread {
     st_u32 compat;
 };
 
-#include "triggers/follow.bpf.h"
+#include "triggers/bpf/follow.bpf.h"
 
 struct cpu_buckets {
     struct select_bucket shared[SELECT_MARKS];

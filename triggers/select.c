@@ -1,6 +1,6 @@
 /* Loads and attaches the programs of select.bpf.c. */
 #include "triggers/select.h"
-#include "triggers/config.h"
+#include "triggers/bpf/config.h"
 #include "triggers/places.h"
 #include "triggers/privilege.h"
 #include "triggers/select_ring.h"

@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/target.h"
+#include "triggers/bpf/select_shared.h"
 #include "triggers/select_ring.h"
-#include "triggers/select_shared.h"
 
 #include <stdint.h>
 

@@ -2,7 +2,7 @@
 #ifndef ST_TRIGGERS_SELECT_RING_H
 #define ST_TRIGGERS_SELECT_RING_H
 
-#include "triggers/select_shared.h"
+#include "triggers/bpf/select_shared.h"
 
 #include <stddef.h>
 #include <stdint.h>

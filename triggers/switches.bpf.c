@@ -1,6 +1,6 @@
 /* How many context switches of each CPU the tracepoint told, and how many it did not: there, who leaves the
  * CPU is not who came last. */
-#include "triggers/kernel.h"
+#include "triggers/bpf/kernel.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 

@@ -1,8 +1,8 @@
 /* The time-out of a system call that goes on, from the memory of its process. */
 #include "triggers/timeout_asked.h"
 #include "base/clock.h"
+#include "triggers/bpf/timeout.h"
 #include "triggers/memory.h"
-#include "triggers/timeout.h"
 
 #include <time.h>
 #include <unistd.h>

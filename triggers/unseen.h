@@ -2,7 +2,7 @@
 #ifndef ST_TRIGGERS_UNSEEN_H
 #define ST_TRIGGERS_UNSEEN_H
 
-#include "triggers/config.h"
+#include "triggers/bpf/config.h"
 
 #include <stddef.h>
 

@@ -4,7 +4,7 @@
 
 #include "base/confined.h"
 #include "base/target.h"
-#include "triggers/kind.h"
+#include "triggers/language/kind.h"
 
 /* Whether all processes that are to be watched are known by now, and none of them runs code that a compiler
  * made while it ran: such code gives one call path another depth of the stack each time it is made anew. */

@@ -1,5 +1,5 @@
 /* write: a watched thread writes into a descriptor; the text's first bytes are told. For marks only. */
-#include "triggers/hit.bpf.h"
+#include "triggers/bpf/hit.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 

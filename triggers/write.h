@@ -2,7 +2,7 @@
 #ifndef ST_TRIGGERS_WRITE_H
 #define ST_TRIGGERS_WRITE_H
 
-#include "triggers/kind.h"
+#include "triggers/language/kind.h"
 
 /* Takes the number of a descriptor, in decimal, into options->name. False: it is none. */
 bool trg_set_descriptor(struct trg_options *options, const char *word);

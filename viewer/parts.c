@@ -3,35 +3,20 @@
 #include "viewer/parts.h"
 #include "base/vec.h"
 #include "viewer/parts_calls.h"
+#include "viewer/parts_records.h"
 #include "viewer/parts_wait.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    MARK_BEFORE = 50000, /* ns: the sample of a switch is taken before the switch is recorded */
-    RECORD_OFF = 100000, /* ns: a record's own clock may be so far off the recording's */
-};
-
 /* A stretch of the thread on a CPU, or off it. */
 struct stretch {
     int64_t start, end, cpu, call;
 
     bool off, preempted;
-};
 
-/* A stall record of the thread, which says more of a wait. Strings are its own; NULL: not known. */
-struct record {
-    int64_t id, start, end, wake, stack;
-
-    bool runnable, wait; /* the wait is all of the record */
-
-    bool runq; /* `next` had the CPU while it was ready, not when it went to sleep */
-
-    char *state, *syscall, *waker, *timer, *next;
-
-    int64_t held; /* ns that it had it; 0: not known */
+    bool record; /* no switch tells of it, a stall record does */
 };
 
 struct maker {
@@ -49,11 +34,12 @@ struct maker {
 
     ST_VEC(struct stretch) stretches;
 
-    ST_VEC(struct record) records;
+    vw_records records;
 
     vw_runs runs;
 
-    sqlite3_stmt *add, *mark_off, *mark_woken, *on_cpu, *place, *stack_place, *call_syscall;
+    sqlite3_stmt *add, *go_on, *mark_off, *mark_waiting, *mark_woken, *on_cpu, *place, *stack_place,
+        *call_syscall;
 };
 
 /* What is known of a wait; strings are its own. */
@@ -79,15 +65,6 @@ static char *copy_column(sqlite3_stmt *s, int column)
     const char *text = (const char *)sqlite3_column_text(s, column);
 
     return text && *text ? strdup(text) : NULL;
-}
-
-/* A time of a file that anybody may have written: sums of two stay numbers. */
-static int64_t time_column(sqlite3_stmt *s, int column)
-{
-    const int64_t most = (int64_t)1 << 60;
-    int64_t time = sqlite3_column_int64(s, column);
-
-    return time > most ? most : time < -most ? -most : time;
 }
 
 static sqlite3_stmt *prepare(struct maker *m, const char *sql)
@@ -116,8 +93,8 @@ static int read_stretches(struct maker *m)
     sqlite3_bind_int64(s, 2, m->start);
     sqlite3_bind_int64(s, 3, m->end);
     while ((step = sqlite3_step(s)) == SQLITE_ROW) {
-        struct stretch t = {.start = time_column(s, 0),
-                            .end = time_column(s, 1),
+        struct stretch t = {.start = vw_time_column(s, 0),
+                            .end = vw_time_column(s, 1),
                             .off = sqlite3_column_int(s, 2),
                             .cpu = sqlite3_column_int64(s, 3),
                             .preempted = sqlite3_column_int(s, 4),
@@ -130,74 +107,6 @@ static int read_stretches(struct maker *m)
     }
     sqlite3_finalize(s);
     return step == SQLITE_DONE ? 0 : failed(m);
-}
-
-static int read_records(struct maker *m)
-{
-    sqlite3_stmt *s = prepare(
-        m,
-        "SELECT id, start_ns, start_ns + duration_ns, wake_ns, user_stack_id, state, syscall, "
-        "waker, timer, kind, (SELECT value FROM stall_attr a WHERE a.stall_id = l.id AND a.key = "
-        "'next'), EXISTS (SELECT 1 FROM stall_attr a WHERE a.stall_id = l.id AND a.key = "
-        "'user_stack_late'), (SELECT value FROM stall_attr a WHERE a.stall_id = l.id AND a.key = "
-        "'held_ns' AND l.kind = 'runq') FROM stall l WHERE thread_id = ?1 AND start_ns < ?3 AND start_ns + "
-        "duration_ns > ?2 AND state IS NOT NULL AND duration_ns > 0 ORDER BY start_ns");
-    int step;
-
-    if (!s)
-        return m->err->code;
-    sqlite3_bind_int64(s, 1, m->thread);
-    sqlite3_bind_int64(s, 2, m->start);
-    sqlite3_bind_int64(s, 3, m->end);
-    while ((step = sqlite3_step(s)) == SQLITE_ROW) {
-        const char *kind = (const char *)sqlite3_column_text(s, 9);
-        bool woken = sqlite3_column_type(s, 3) != SQLITE_NULL;
-        struct record r = {.id = sqlite3_column_int64(s, 0),
-                           .start = time_column(s, 1),
-                           .end = time_column(s, 2),
-                           .wake = woken ? time_column(s, 3) : INT64_MAX,
-                           .stack = sqlite3_column_int(s, 11) ? 0 : sqlite3_column_int64(s, 4),
-                           .state = copy_column(s, 5),
-                           .syscall = copy_column(s, 6),
-                           .waker = copy_column(s, 7),
-                           .timer = copy_column(s, 8),
-                           .next = copy_column(s, 10),
-                           .held = sqlite3_column_int64(s, 12)};
-
-        r.runq = kind && !strcmp(kind, "runq");
-        r.wait = kind && (!strcmp(kind, "offcpu") || !strcmp(kind, "runq"));
-        if (!r.wait && woken && kind && strcmp(kind, "syscall"))
-            r.stack = 0; /* of its end, not of the wait */
-        r.runnable = r.wait && r.state && !strcmp(r.state, "runnable");
-        if (st_vec_push(&m->records, r)) {
-            sqlite3_finalize(s);
-            return st_nomem(m->err, "the parts of a stall");
-        }
-    }
-    sqlite3_finalize(s);
-    return step == SQLITE_DONE ? 0 : failed(m);
-}
-
-/* The record whose wait this is, or which saw its wake-up; NULL: there is none. */
-static const struct record *record_of(const struct maker *m, const struct stretch *t)
-{
-    const struct record *found = NULL;
-
-    for (size_t i = 0; i < m->records.n; i++) {
-        const struct record *r = &m->records.at[i];
-        int64_t from = r->start > t->start ? r->start : t->start, to = r->end < t->end ? r->end : t->end;
-
-        bool same =
-            r->wait && to > from && (to - from) >= (t->end - t->start) / 2 && from - t->start < RECORD_OFF;
-
-        if (same && r->id == m->id)
-            return r;
-        if (same && !(found && found->wait))
-            found = r;
-        if (!found && r->wake != INT64_MAX && r->wake >= t->start && r->wake <= t->end)
-            found = r;
-    }
-    return found;
 }
 
 /* ------------------------------------------------------------------ */
@@ -235,7 +144,7 @@ static bool one_row(sqlite3_stmt *s, int64_t a, int64_t b, int64_t c)
     return sqlite3_step(s) == SQLITE_ROW;
 }
 
-static void take_record(struct wait *w, const struct record *r)
+static void take_record(struct wait *w, const struct vw_record *r)
 {
     set(&w->state, r->state && !r->runnable ? strdup(r->state) : NULL);
     set(&w->syscall, r->syscall ? strdup(r->syscall) : NULL);
@@ -249,10 +158,18 @@ static void take_record(struct wait *w, const struct record *r)
     w->woken = r->wake;
 }
 
+/* A wait that no switch tells of may have the mark of any wait before it: it has none. */
+static bool has_mark_off(struct maker *m, const struct stretch *t)
+{
+    return !t->record && one_row(m->mark_off, m->thread, t->start, 0);
+}
+
 static void take_marks(struct maker *m, struct wait *w, const struct stretch *t)
 {
-    if (one_row(m->mark_off, m->thread, t->start - MARK_BEFORE, t->start))
+    if (has_mark_off(m, t))
         read_mark(w, (const char *)sqlite3_column_text(m->mark_off, 0));
+    else if (!w->state && one_row(m->mark_waiting, m->thread, t->start, t->end))
+        read_mark(w, (const char *)sqlite3_column_text(m->mark_waiting, 0));
     if (!one_row(m->mark_woken, m->thread, t->start, t->end))
         return;
     w->woken = sqlite3_column_int64(m->mark_woken, 0);
@@ -266,9 +183,9 @@ static void take_marks(struct maker *m, struct wait *w, const struct stretch *t)
 }
 
 /* A sampled call is the one of the switch only where the switch itself was sampled. */
-static void take_place(struct maker *m, struct wait *w, const struct stretch *t, const struct record *r)
+static void take_place(struct maker *m, struct wait *w, const struct stretch *t, const struct vw_record *r)
 {
-    bool at_switch = one_row(m->mark_off, m->thread, t->start - MARK_BEFORE, t->start);
+    bool at_switch = has_mark_off(m, t);
 
     if (t->call && one_row(m->place, t->call, at_switch, 0))
         set(&w->place, copy_column(m->place, 0));
@@ -296,15 +213,33 @@ static void free_wait(struct wait *w)
 /* ------------------------------------------------------------------ */
 /* The rows                                                             */
 
+/* Of a wait that still goes on the switches tell until the recording stopped, the record until the snapshot
+ * was made: it is one part. Negative: SQLite's failure. */
+static int goes_on(struct maker *m, int64_t start, int64_t end, const struct wait *w)
+{
+    const char *const same[] = {w->state, w->syscall, w->place, w->timer};
+
+    sqlite3_reset(m->go_on);
+    sqlite3_bind_int64(m->go_on, 1, start);
+    sqlite3_bind_int64(m->go_on, 2, end);
+    for (int i = 0; i < 4; i++)
+        sqlite3_bind_text(m->go_on, i + 3, same[i], -1, SQLITE_TRANSIENT);
+    return sqlite3_step(m->go_on) == SQLITE_DONE ? sqlite3_changes(m->db) : failed(m);
+}
+
 static int add(struct maker *m, int64_t start, int64_t end, const char *what, const struct wait *w,
                const char *who, int64_t who_ns)
 {
     bool waits = !strcmp(what, "waiting");
+    int rc;
 
     start = start > m->start ? start : m->start;
     end = end < m->end ? end : m->end;
     if (start >= end)
         return 0;
+    rc = w && waits && !who ? goes_on(m, start, end, w) : 0;
+    if (rc)
+        return rc < 0 ? rc : 0;
     sqlite3_reset(m->add);
     sqlite3_clear_bindings(m->add);
     sqlite3_bind_int64(m->add, 1, start);
@@ -349,7 +284,8 @@ static int add_ready(struct maker *m, int64_t start, int64_t end, int64_t cpu, c
     end = end < m->end ? end : m->end;
     if (start >= end)
         return 0;
-    if (cpu >= 0 && one_row(m->on_cpu, cpu, start, end)) {
+    /* The switches of others than the targets are seldom recorded: the record may know who had it longer. */
+    if (cpu >= 0 && one_row(m->on_cpu, cpu, start, end) && sqlite3_column_int64(m->on_cpu, 1) >= ns) {
         who = (const char *)sqlite3_column_text(m->on_cpu, 0);
         ns = sqlite3_column_int64(m->on_cpu, 1);
     }
@@ -359,7 +295,7 @@ static int add_ready(struct maker *m, int64_t start, int64_t end, int64_t cpu, c
 /* `before`, `behind`: the CPU that it left, and that it came back on; -1: not known. */
 static int add_off(struct maker *m, const struct stretch *t, int64_t before, int64_t behind)
 {
-    const struct record *r = record_of(m, t);
+    const struct vw_record *r = vw_record_of(&m->records, m->id, t->start, t->end);
     struct wait w = {.woken = INT64_MAX, .call = t->call, .stack = r ? r->stack : 0};
     bool preempted = t->preempted;
     int64_t ready;
@@ -390,9 +326,12 @@ static int add_uncovered(struct maker *m, int64_t start, int64_t end)
     int rc = 0;
 
     for (size_t i = 0; i < m->records.n && !rc; i++) {
-        const struct record *r = &m->records.at[i];
-        struct stretch t = {
-            .start = r->start, .end = r->end < end ? r->end : end, .off = true, .preempted = r->runnable};
+        const struct vw_record *r = &m->records.at[i];
+        struct stretch t = {.start = r->start,
+                            .end = r->end < end ? r->end : end,
+                            .off = true,
+                            .preempted = r->runnable,
+                            .record = true};
 
         if (!r->wait || t.end <= at || t.start >= end)
             continue;
@@ -456,8 +395,18 @@ static const char tables_sql[] =
 static int prepare_all(struct maker *m)
 {
     m->add = prepare(m, "INSERT INTO part VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)");
-    m->mark_off = prepare(m, "SELECT detail FROM mark WHERE name = 'offcpu' AND thread_id = ?1 AND time_ns "
-                             "BETWEEN ?2 AND ?3 AND detail IS NOT NULL ORDER BY time_ns DESC LIMIT 1");
+    m->go_on =
+        prepare(m, "UPDATE part SET end_ns = ?2 WHERE end_ns = ?1 AND what = 'waiting' AND who IS NULL "
+                   "AND state IS ?3 AND syscall IS ?4 AND place IS ?5 AND timer IS ?6");
+    /* The sample of a switch is taken in the run that ends with it, how long before its record a machine
+     * that stands still decides. Where switches were lost the run began behind them. */
+    m->mark_off =
+        prepare(m, "SELECT detail FROM mark WHERE name = 'offcpu' AND thread_id = ?1 AND time_ns BETWEEN "
+                   "max(coalesce((SELECT end_ns FROM offcpu WHERE thread_id = ?1 AND start_ns < ?2 ORDER BY "
+                   "start_ns DESC LIMIT 1), 0), coalesce((SELECT max(start_ns) FROM slice WHERE thread_id = "
+                   "?1 AND start_ns < ?2), 0)) AND ?2 AND detail IS NOT NULL ORDER BY time_ns DESC LIMIT 1");
+    m->mark_waiting = prepare(m, "SELECT detail FROM mark WHERE name = 'waiting' AND thread_id = ?1 AND "
+                                 "time_ns BETWEEN ?2 AND ?3 AND detail IS NOT NULL LIMIT 1");
     m->mark_woken = prepare(m, "SELECT time_ns, detail FROM mark WHERE name = 'woken' AND thread_id = ?1 AND "
                                "time_ns BETWEEN ?2 AND ?3 ORDER BY time_ns LIMIT 1");
     m->on_cpu = prepare(
@@ -476,31 +425,22 @@ static int prepare_all(struct maker *m)
     m->call_syscall = prepare(
         m, NAMES_UP("SELECT substr(s.name, 11) FROM up JOIN call c ON c.id = up.id JOIN symbol s ON s.id = "
                     "c.symbol_id WHERE s.name GLOB '__x64_sys_*' AND c.flags & 32 = 0 ORDER BY n LIMIT 1"));
-    return m->add && m->mark_off && m->mark_woken && m->on_cpu && m->place && m->stack_place &&
-                   m->call_syscall
+    return m->add && m->go_on && m->mark_off && m->mark_waiting && m->mark_woken && m->on_cpu && m->place &&
+                   m->stack_place && m->call_syscall
                ? 0
                : m->err->code;
 }
 
 static void free_all(struct maker *m)
 {
-    sqlite3_stmt *const all[] = {m->add,   m->mark_off,    m->mark_woken,  m->on_cpu,
-                                 m->place, m->stack_place, m->call_syscall};
+    sqlite3_stmt *const all[] = {m->add,    m->go_on, m->mark_off,    m->mark_waiting, m->mark_woken,
+                                 m->on_cpu, m->place, m->stack_place, m->call_syscall};
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         sqlite3_finalize(all[i]);
-    for (size_t i = 0; i < m->records.n; i++) {
-        struct record *r = &m->records.at[i];
-
-        free(r->state);
-        free(r->syscall);
-        free(r->waker);
-        free(r->timer);
-        free(r->next);
-    }
     st_vec_free(&m->runs);
     st_vec_free(&m->stretches);
-    st_vec_free(&m->records);
+    vw_records_free(&m->records);
 }
 
 /* Of an event loop that was away the system call that took longest is known, and how long that was. */
@@ -529,8 +469,8 @@ static bool find_stall(struct maker *m, int64_t id)
         const char *kind = (const char *)sqlite3_column_text(s, 3);
 
         m->thread = sqlite3_column_int64(s, 0);
-        m->start = time_column(s, 1);
-        m->end = m->start + time_column(s, 2);
+        m->start = vw_time_column(s, 1);
+        m->end = m->start + vw_time_column(s, 2);
         const char *call = (const char *)sqlite3_column_text(s, 4);
 
         snprintf(m->kind, sizeof(m->kind), "%s", kind ? kind : "");
@@ -553,7 +493,7 @@ static int make(struct maker *m, int64_t id)
         return add(m, m->start, m->end, "handler", NULL, NULL, 0);
     rc = read_stretches(m);
     if (!rc)
-        rc = read_records(m);
+        rc = vw_records_read(m->db, m->thread, m->start, m->end, &m->records, m->err);
     if (!rc)
         rc = add_all(m);
     return rc ? rc : vw_parts_calls(m->db, id, m->thread, &m->runs, m->err);

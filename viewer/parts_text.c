@@ -9,8 +9,11 @@ enum { SHOWN = 8 /* lines; the rest is one more */ };
 
 static const char groups_sql[] =
     "SELECT what, state, syscall, place, who, sum(who_ns), timer, count(*), sum(end_ns - start_ns) AS ns, "
-    "max(end_ns - start_ns), 100.0 * sum(end_ns - start_ns) / (SELECT sum(end_ns - start_ns) FROM part) FROM "
-    "part GROUP BY what, state, syscall, place, who, timer ORDER BY ns DESC, min(start_ns)";
+    "max(end_ns - start_ns), 100.0 * sum(end_ns - start_ns) / (SELECT sum(end_ns - start_ns) FROM part), "
+    "count(*) = 1 AND max(EXISTS (SELECT 1 FROM wait w WHERE w.end_ns IS NULL AND w.start_ns < part.end_ns "
+    "AND "
+    "w.start_ns + w.duration_ns <= part.end_ns)) FROM part GROUP BY what, state, syscall, place, who, timer "
+    "ORDER BY ns DESC, min(start_ns)";
 
 static const char *column(sqlite3_stmt *s, int i, char *buf, size_t size)
 {
@@ -53,7 +56,10 @@ static void print_waiting(sqlite3_stmt *s, FILE *out)
     print_shared(out, " in ", column(s, 2, text, sizeof(text)));
     print_shared(out, ", at ", column(s, 3, text, sizeof(text)));
     column(s, 4, text, sizeof(text));
-    fprintf(out, "; %s%s", *text ? "woken by " : "who ended it, and when, is not known", text);
+    if (!*text)
+        fprintf(out, sqlite3_column_int(s, 11) ? "; nobody has ended it yet"
+                                               : "; who ended it, and when, is not known");
+    print_shared(out, "; woken by ", text);
     print_shared(out, " after timer ", column(s, 6, text, sizeof(text)));
 }
 

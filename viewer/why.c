@@ -114,6 +114,7 @@ static void print_woken_by(sqlite3_stmt *stmt, FILE *out, bool ongoing)
 static void print_head(sqlite3_stmt *stmt, FILE *out, struct stall *s)
 {
     char a[512], length[32], threshold[32];
+    bool before = sqlite3_column_int64(stmt, 20);
 
     *s = (struct stall){.thread_id = sqlite3_column_int64(stmt, 0),
                         .start = sqlite3_column_int64(stmt, 1),
@@ -139,11 +140,10 @@ static void print_head(sqlite3_stmt *stmt, FILE *out, struct stall *s)
             safe_column(stmt, 8, a, sizeof(a)));
     if (!s->duration && !s->ongoing) /* a moment */
         return;
-    fprintf(out, "  how long  %s%s%s\n", sqlite3_column_int64(stmt, 20) ? "at least " : "",
+    fprintf(out, "  how long  %s%s%s%s\n", before ? "at least " : "",
             st_format_duration(s->duration, length, sizeof(length)),
-            s->ongoing                       ? ", and still going on when the snapshot was taken"
-            : sqlite3_column_int64(stmt, 20) ? ": it had begun before it was watched"
-                                             : "");
+            before ? ": it had begun before it was watched" : "",
+            s->ongoing ? ", and still going on when the snapshot was taken" : "");
     print_where(stmt, out);
     print_woken_by(stmt, out, s->ongoing);
 }
@@ -396,7 +396,9 @@ static const char advice_sql[] =
     "WHEN 'running' THEN 'the parts above say in what it ran' "
     "WHEN 'ready' THEN 'a trigger runq, or arm -a, tells who had the CPU' "
     "WHEN 'waiting' THEN CASE WHEN nobody AND EXISTS (SELECT 1 FROM stall_attr WHERE stall_id = ?1 AND key = "
-    "'untraced') THEN 'this kernel did not trace who woke it' WHEN nobody THEN 'who woke it is not recorded: "
+    "'untraced') THEN 'this kernel did not trace who woke it' WHEN nobody AND (SELECT end_ns IS NULL FROM "
+    "stall WHERE id = ?1) THEN 'nobody has "
+    "woken it yet: where it waits tells for what' WHEN nobody THEN 'who woke it is not recorded: "
     "an offcpu trigger beside this "
     "one "
     "tells, or root with tracefs (doctor)' ELSE 'what its waker did is on the timeline; arm -a records that "

@@ -21,6 +21,7 @@ const char *dec_gap_name(enum dec_gap reason)
         [DEC_GAP_THROTTLED] = "throttled",
         [DEC_GAP_NOT_SAMPLED] = "not sampled",
         [DEC_GAP_LEFT_OUT] = "left out",
+        [DEC_GAP_NO_RING] = "no ring",
     };
 
     return (size_t)reason < sizeof(names) / sizeof(names[0]) && names[reason] ? names[reason] : "?";

@@ -84,6 +84,7 @@ enum dec_gap {
     DEC_GAP_THROTTLED,    /* the kernel held samples back */
     DEC_GAP_NOT_SAMPLED,  /* a thread ran and no sample was taken */
     DEC_GAP_LEFT_OUT,     /* the recorder took fewer samples, so that they cost no more than they may */
+    DEC_GAP_NO_RING,      /* the thread's ring went, or was never made, as all together may take so much */
 };
 const char *dec_gap_name(enum dec_gap reason);
 

@@ -71,6 +71,9 @@ bool dec_elf_has_symtab(const struct dec_elf *elf);
  */
 int dec_elf_symbols(const struct dec_elf *elf, dec_elf_symbol_fn *fn, void *ctx, bool *full);
 
+/* Functions of a Go program's own table, which stripped ones have too; none of other programs. */
+int dec_elf_go(const struct dec_elf *elf, dec_elf_symbol_fn *fn, void *ctx);
+
 /* Entries of .plt, .plt.sec, .plt.got, .iplt as NAME@plt. */
 int dec_elf_plt(const struct dec_elf *elf, dec_elf_symbol_fn *fn, void *ctx);
 

@@ -226,6 +226,8 @@ static int load_elf(struct image_file *file, struct image_symbols *symbols, cons
         rc = collect_debug(file, elf, &c, &full);
     if (rc == 0 && c.entries.n == 0)
         rc = dec_elf_symbols(elf, collect, &c, NULL);
+    if (rc == 0 && !full)
+        rc = dec_elf_go(elf, collect, &c);
     if (rc == 0)
         rc = dec_elf_plt(elf, collect, &c);
     if (rc == 0)

@@ -1,5 +1,5 @@
-/* Names of code: .symtab or .dynsym, PLT entries, separate debug files, and symbols that the caller adds
- * (kallsyms, JIT maps).
+/* Names of code: .symtab or .dynsym, the table that Go programs have beside them, PLT entries, separate debug
+ * files, and symbols that the caller adds (kallsyms, JIT maps).
  *
  * Which name an address has:
  *   1. the symbol that holds it; of nested ones the innermost (the highest start). Of several that start at

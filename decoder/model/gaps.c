@@ -369,7 +369,7 @@ static int without_ring(struct dec_model *m, const ring_list *listed)
 {
     const struct dec_sideband *sb = m->sb;
 
-    for (size_t i = 0; sb->rings.n && i < sb->threads.n; i++) {
+    for (size_t i = 0; i < sb->threads.n; i++) {
         struct dec_thread *t = sb->threads.at[i];
         uint64_t since = ring_since(listed, t), end = t->end < sb->last ? t->end : sb->last;
         struct dec_gap_row row = {.thread = t,
@@ -379,7 +379,8 @@ static int without_ring(struct dec_model *m, const ring_list *listed)
                                   .end = end < since ? end : since,
                                   .reason = dec_gap_name(DEC_GAP_NOT_ATTACHED)};
 
-        if (t->tid <= 0 || has_trace(m, t) || !t->first_in || t->first_in >= since || row.end <= row.start)
+        if (t->tid <= 0 || t->ringless || has_trace(m, t) || !t->first_in || t->first_in >= since ||
+            row.end <= row.start)
             continue;
         if (dec_gap_add(&m->gaps, &row, "the thread had no ring while it ran"))
             return -1;
@@ -387,17 +388,29 @@ static int without_ring(struct dec_model *m, const ring_list *listed)
     return 0;
 }
 
-static int never_recorded(struct dec_model *m, const struct overwritten *o)
+static int without_listed_ring(struct dec_model *m)
 {
     ring_list listed = {0};
-    int rc;
+    int rc = find_listed(m->sb, &listed) || without_ring(m, &listed) ? -1 : 0;
 
+    st_vec_free(&listed);
+    return rc;
+}
+
+static int never_recorded(struct dec_model *m, const struct overwritten *o)
+{
     for (size_t i = 0; i < m->sb->rings.n; i++)
         if (m->sb->rings.at[i].cpu >= 0)
             return all_overwritten(m, o);
-    rc = find_listed(m->sb, &listed) || without_ring(m, &listed);
-    st_vec_free(&listed);
-    return rc ? -1 : 0;
+    return m->sb->rings.n ? without_listed_ring(m) : 0;
+}
+
+static int never_sampled(struct dec_model *m)
+{
+    for (size_t i = 0; i < m->sb->sample_rings.n; i++)
+        if (m->sb->sample_rings.at[i].cpu >= 0)
+            return 0;
+    return m->sb->sample_rings.n ? without_listed_ring(m) : 0;
 }
 
 bool model_next_cpu(const char **list, int32_t *cpu)
@@ -447,10 +460,34 @@ static int unseen_cpus(struct dec_model *m)
     return 0;
 }
 
+/* Nothing of such a thread is there, from its birth on. */
+static int without_room(struct dec_model *m)
+{
+    for (size_t i = 0; i < m->sb->threads.n; i++) {
+        struct dec_thread *t = m->sb->threads.at[i];
+        struct dec_gap_row row = {.thread = t,
+                                  .cpu = -1,
+                                  .ring = DEC_NO_RING,
+                                  .start = t->start,
+                                  .end = t->end < m->sb->last ? t->end : m->sb->last,
+                                  .reason = dec_gap_name(DEC_GAP_NO_RING)};
+
+        if (!t->ringless || row.end <= row.start)
+            continue;
+        if (dec_gap_add(&m->gaps, &row,
+                        t->ring_since
+                            ? "its ring went as it was idle for longest: all together take so much at most"
+                            : "there was no room for a ring: all together take so much at most"))
+            return -1;
+    }
+    return 0;
+}
+
 static int gaps_of_traced(struct dec_model *m)
 {
     struct overwritten o = {0};
-    int rc = find_overwritten(m, &o) || (m->sb->snapshot && never_recorded(m, &o)) ? -1 : 0;
+    int rc =
+        find_overwritten(m, &o) || (m->sb->snapshot && never_recorded(m, &o)) || never_sampled(m) ? -1 : 0;
 
     for (size_t i = 0; i < m->nthreads && !rc; i++)
         if (m->threads[i] && !m->threads[i]->sampled)
@@ -462,7 +499,9 @@ static int gaps_of_traced(struct dec_model *m)
 int model_gaps_of_threads(struct dec_model *m)
 {
     drop_firsts(m);
-    return gaps_of_traced(m) || model_gaps_of_samples(m) || unseen_cpus(m) ? -1 : lost_records(m);
+    return without_room(m) || gaps_of_traced(m) || model_gaps_of_samples(m) || unseen_cpus(m)
+               ? -1
+               : lost_records(m);
 }
 
 int dec_gap_add(struct dec_gaps *gaps, const struct dec_gap_row *row, const char *detail)

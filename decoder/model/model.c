@@ -449,6 +449,8 @@ int dec_model_end(struct dec_model *m, struct st_error *err)
     }
     if (!rc)
         rc = model_build(m, err);
+    if (!rc && model_waiting(m))
+        return st_nomem(err, "the trace's marks");
     if (!rc && model_gaps_of_threads(m))
         return st_nomem(err, "the trace's gaps");
     return rc;

@@ -270,6 +270,9 @@ bool model_from_birth(const struct dec_sideband *sb, const struct dec_thread *th
  * st_code. ---- */
 int model_points(struct dec_model *m, struct st_error *err);
 
+/* ---- waiting.c: marks of how threads waited as the snapshot was made. 0 or -1. ---- */
+int model_waiting(struct dec_model *m);
+
 /* What is missing of the threads that were sampled. 0 or -1. */
 int model_gaps_of_samples(struct dec_model *m);
 

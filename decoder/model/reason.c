@@ -2,6 +2,7 @@
  * (include/linux/interrupt.h). */
 #include "decoder/model/model_impl.h"
 
+#include "base/stall_attribute.h"
 #include "base/syscalls.h"
 #include "base/task_state.h"
 #include "base/units.h"
@@ -59,19 +60,9 @@ const char *model_measured_state(const struct st_stall_record *s, char *buf, siz
     return measures || s->state & 0x7ff ? st_task_state(s->state, buf, size) : NULL;
 }
 
-static bool has_extra(const struct st_stall_record *s, const char *key)
-{
-    size_t n = strlen(key);
-
-    for (size_t at = 0; at < s->extra_n; at += strnlen(s->extra + at, s->extra_n - at) + 1)
-        if (s->extra_n - at > n && !strncmp(s->extra + at, key, n) && s->extra[at + n] == '=')
-            return true;
-    return false;
-}
-
 int32_t model_in_syscall(const struct st_stall_record *s)
 {
-    return s->kind == ST_STALL_BUSY && has_extra(s, "syscall_ns") ? -1 : s->syscall;
+    return s->kind == ST_STALL_BUSY && st_stall_attribute(s, "syscall_ns") ? -1 : s->syscall;
 }
 
 const char *model_thread_text(uint32_t tid, const char *name, char *buf, size_t size)
@@ -129,10 +120,38 @@ static void append(char *text, size_t size, const char *before, const char *what
         snprintf(text + n, size - n, "%s%s", before, what);
 }
 
+/* Of a thread that could run. Who got the CPU of one that a quota keeps off is a bystander, and who had it
+ * longest in a wait for it may have had it for a moment. */
+static void append_who_had_the_cpu(char *text, size_t size, const struct st_stall_record *s,
+                                   uint64_t duration)
+{
+    bool offcpu = s->kind == ST_STALL_OFFCPU && !(s->state & 0x7ff);
+    enum st_quota quota = st_stall_quota(s);
+    const char *held = st_stall_attribute(s, "held_ns");
+    char next[64], how_long[24];
+
+    if (!offcpu && s->kind != ST_STALL_RUNQ)
+        return;
+    if (quota == ST_QUOTA_HELD) {
+        append(text, size, ", ", "throttled by the CPU quota of its control group");
+        return;
+    }
+    if (!s->next_tid)
+        return;
+    append(text, size,
+           !offcpu                   ? " while the CPU ran "
+           : quota == ST_QUOTA_MAYBE ? ", ready to run while its CPU went to "
+                                     : ", preempted by ",
+           model_thread_text(s->next_tid, s->next_comm, next, sizeof(next)));
+    if (!offcpu && held && strtoull(held, NULL, 10) < duration / 2)
+        append(text, size, " for ",
+               st_format_duration((int64_t)strtoull(held, NULL, 10), how_long, sizeof(how_long)));
+}
+
 void model_reason(const struct st_stall_record *s, uint64_t duration, bool going_on, const char *waker,
                   const char *timer, char *text, size_t size)
 {
-    char how_long[24], call[64], next[64];
+    char how_long[24], call[64];
 
     if (s->kind == ST_STALL_BPFTRACE) { /* in its own words */
         bool said = s->extra_n > 7 && s->extra_n <= ST_STALL_EXTRA && !strncmp(s->extra, "reason=", 7) &&
@@ -149,17 +168,10 @@ void model_reason(const struct st_stall_record *s, uint64_t duration, bool going
     if (model_in_syscall(s) >= 0) /* of an event loop that is away it is the last of several things */
         append(text, size, s->kind == ST_STALL_BUSY ? ", now in " : " in ",
                st_syscall_name(s->syscall, s->flags & ST_STALL_COMPAT, call, sizeof(call)));
-    if (s->kind == ST_STALL_OFFCPU && !(s->state & 0x7ff) && s->next_tid) {
-        append(text, size, ", preempted by ",
-               model_thread_text(s->next_tid, s->next_comm, next, sizeof(next)));
-    }
+    append_who_had_the_cpu(text, size, s, duration);
     if (s->kind == ST_STALL_OFFCPU || s->kind == ST_STALL_SYSCALL) { /* not of one wait among others */
         append(text, size, ", woken by ", waker);
         append(text, size, " after timer ", timer);
-    }
-    if (s->kind == ST_STALL_RUNQ && s->next_tid) {
-        append(text, size, " while the CPU ran ",
-               model_thread_text(s->next_tid, s->next_comm, next, sizeof(next)));
     }
     if (going_on)
         append(text, size, ", ", "still going on");

@@ -210,6 +210,27 @@ static int take_pauses(struct dec_sideband *sb)
     return 0;
 }
 
+/* Threads that had no ring, as those of all may take no more than they do. */
+static void take_ringless(struct dec_sideband *sb)
+{
+    for (size_t i = 0; i < sb->meta.n; i++) {
+        uint64_t since, until;
+        int32_t tid, pid;
+        struct dec_thread *t;
+
+        if (sscanf(sb->meta.at[i].text,
+                   "no_ring.%" SCNd32 "=pid=%" SCNd32 " since=%" SCNu64 " until=%" SCNu64, &tid, &pid, &since,
+                   &until) != 4)
+            continue;
+        t = tid > 0 ? dec_sideband_thread(sb, tid, -1, until) : NULL;
+        if (!t || t->process->pid != pid)
+            continue;
+        t->ringless = true;
+        t->ring_since = since;
+        t->ring_until = until;
+    }
+}
+
 /* Code that the recorder did not copy, or whose names it could not take over. */
 static int take_missing(struct dec_sideband *sb)
 {
@@ -250,6 +271,7 @@ int sb_apply_meta(struct sb_context *c)
         return -1;
     if (done > 0 && sb->last)
         sb->last = (uint64_t)done > sb->last ? (uint64_t)done : sb->last;
+    take_ringless(sb);
     if (take_missing(sb) || apply_dropped(c, "switches_since", "context switches"))
         return -1;
     if (apply_dropped(c, "stalls_since", "stall records"))

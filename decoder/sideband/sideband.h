@@ -63,6 +63,10 @@ struct dec_thread {
 
     uint64_t traced_since;
 
+    bool ringless; /* the recorder had no ring for it (any more); then it had one since and until when */
+
+    uint64_t ring_since, ring_until;
+
     ST_VEC(struct dec_name) names; /* at least one */
 
     ST_VEC(struct dec_slice) slices;

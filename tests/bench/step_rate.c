@@ -1,6 +1,6 @@
 /* The step rate of the source `step` beside that of a bare loop of PTRACE_SINGLESTEP, wait and
  * PTRACE_GETREGS, taken in turns on the same program. */
-#include "recorder/step/step.h"
+#include "recorder/sources/step/step.h"
 
 #include <signal.h>
 #include <stdio.h>

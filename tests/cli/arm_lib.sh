@@ -6,6 +6,7 @@ export LC_ALL=C.UTF-8
 # Who comes first mounts it, as perf does: the order of tests must not decide which of them work.
 mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
 . "$SOURCE/tests/cli/perf_cache.sh"
+. "$SOURCE/tests/cli/control.sh"
 
 work=$(mktemp -d /tmp/stalltrap-test.XXXXXX)
 chmod 755 "$work"
@@ -51,6 +52,7 @@ has() {
 }
 
 lacks() {
+    [ -e "$3" ] || { fail "$1: there is no $3"; return; }
     ! grep -Eq -- "$2" "$3" || { fail "$1: a line matches '$2' in:"; sed 's/^/    /' "$3" >&2; }
 }
 

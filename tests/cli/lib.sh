@@ -18,6 +18,7 @@ go_first() { # "$@"
 # Who comes first mounts it, as perf does: the order of tests must not decide which of them work.
 mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
 . "$SOURCE/tests/cli/perf_cache.sh"
+. "$SOURCE/tests/cli/control.sh"
 
 programs=$BUILD/tests/workloads
 known_trees=$SOURCE/tests/workloads/programs
@@ -124,20 +125,6 @@ keep_unseen_cpus_awake() {
         perf script -i idle.data -F comm 2>/dev/null | grep -q swapper ||
             start chrt -i 0 taskset -c "$cpu" bash -c 'while :; do :; done'
     done
-}
-
-# How late the machine itself is (tests/control): runs from here on.
-start_control() {
-    coproc CONTROL { exec "$BUILD/tests/control" 2>/dev/null; }
-    started+=("$CONTROL_PID")
-    read -r -t 60 _ <&"${CONTROL[0]}"
-}
-
-# By how many ns it was off since the last time, or the start.
-control_off() {
-    local off=0
-    echo >&"${CONTROL[1]}" && read -r -t 60 off <&"${CONTROL[0]}"
-    echo "$off"
 }
 
 # As fail, where a figure was compared whose tolerance is known; inconclusive where the machine was off by more than half of that since

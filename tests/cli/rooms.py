@@ -3,6 +3,7 @@
 usage: rooms.py TABLE, in the folder that the paths of the table begin at
 """
 
+import fnmatch
 import pathlib
 import re
 import sys
@@ -39,14 +40,14 @@ def main():
                 continue
             if (str(file), header) in allowed:
                 used.add((str(file), header))
-            elif other not in rooms or header not in rooms[other]:
+            elif not any(fnmatch.fnmatch(header, h) for h in rooms.get(other, [])):
                 print(f"{file}: {header} is no header for other rooms")
             elif order.index(other) > order.index(room):
                 print(f"{file}: {header} is of a room below it")
     for file, header in sorted(allowed - used):
         print(f"{file} does not use {header}")
     for header in sorted(sum(rooms.values(), [])):
-        if not pathlib.Path(header).is_file():
+        if not list(pathlib.Path().glob(header)):
             print(f"{header} is not there")
 
 

@@ -20,6 +20,24 @@ for who in "$arm" "$target"; do
 done
 is "the folder of the answer" "$work" "$(dirname "$file")"
 
+run "nobody can be asked: that is no answer"
+mkdir -p own/stalltrap
+touch own/stalltrap/1.sock
+cp "$STALLTRAP" own/stalltrap-copy
+as=()
+[ "$(id -u)" != 0 ] || as=(setpriv --reuid 65534 --regid 65534 --clear-groups) # root looks in more folders
+[ "$(id -u)" != 0 ] || chown -R 65534 own
+( # with room for one descriptor more: the folder of sockets, and no socket
+    for fd in "/proc/$BASHPID/fd"/*; do
+        fd=${fd##*/}
+        [ "$fd" -le 2 ] || eval "exec $fd>&-"
+    done
+    XDG_RUNTIME_DIR=$work/own exec "${as[@]}" prlimit --nofile=4 own/stalltrap-copy snap
+) >snap.out 2>snap.err
+is "exit status" 1 $?
+has "message" 'cannot look for recordings: Too many open files' snap.err
+lacks "an answer that nobody gave" 'no running|is running' snap.err
+
 run "two arms: the one that is meant must be named"
 other=$arm
 start_target idle 20

@@ -164,11 +164,11 @@ if [ "$(nproc)" -gt 1 ] && [ -e /sys/class/net/lo/queues/rx-0/rps_cpus ]; then
     has 'softirq>2ms' 'softirq load: a softirq held the CPU for .*: NET_RX' packets
     echo "-- packets has: softirq load, by ksoftirqd"
     for try in 1 2 3; do # other work takes the CPU too
-        snapshots=9 causes_of 'offcpu>5ms,state=preempted' packets
-        ! grep -q 'softirq load: .*: thread [0-9]* "ksoftirqd/1" got its CPU' causes || break
+        snapshots=9 causes_of 'runq>5ms,state=preempted' packets
+        ! grep -q 'softirq load: .*: thread [0-9]* "ksoftirqd/1" had its CPU' causes || break
     done
-    grep -q '^  cause  *softirq load: .*: thread [0-9]* "ksoftirqd/1" got its CPU' causes || fail "packets: not ksoftirqd" causes report.1
-    ! grep -q '^  cause  *CPU taken .*ksoftirqd/1' causes || fail "ksoftirqd is told as other work" causes
+    grep -q '^  cause  *softirq load: .*: thread [0-9]* "ksoftirqd/1" had its CPU' causes || fail "packets: not ksoftirqd" causes report.1
+    ! grep '^  cause  *CPU taken .*ksoftirqd/1' causes | grep -qv 'the longest of' || fail "ksoftirqd is told as other work" causes
 else
     echo "this machine hands no packets to another processor: softirq load is not tried"
 fi

@@ -25,7 +25,7 @@ start_target idle 20
 gone=$(sh -c 'echo $$')
 
 run "targets that are not there"
-try 1 "no process $gone: it does not exist or has ended" --source step -p "$gone"
+try 1 "^stalltrap arm: no process $gone: it does not exist or has ended" --source step -p "$gone"
 try 2 "no process is named 'arm_target_is_long'" --source step --comm arm_target_is_long
 has "the hint" "try 'arm_target_is_l'" err
 try 1 "no cgroup" --source step --cgroup /no/such/cgroup

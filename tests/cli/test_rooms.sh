@@ -1,16 +1,18 @@
 #!/bin/bash
-# Which room within the decoder includes which: rooms.table says what may be, rooms.py reads what is.
+# Which room within triggers/, recorder/ and decoder/ includes which: rooms.table says what may be, rooms.py reads what is.
 set -u
 . "$SOURCE/tests/cli/lib.sh"
 rooms=$SOURCE/tests/cli/rooms.py
 
 # What it takes for a fault, and what not.
-mkdir -p house/upper house/lower/deep house/attic
+mkdir -p house/open house/upper house/lower/deep house/attic
 printf '#include "house/upper/upper.h"\n#include "house/lower/lower.h"\n#include "base/vec.h"\n' >house/upper/a.c
 printf '#include "house/upper/upper.h"\n#include "house/upper/inner.h"\n#include "house/lower/inner.h"\n' >house/lower/b.c
 printf '#include "house/upper/inner.h"\n' >house/lower/deep/c.c
-touch house/upper/upper.h house/upper/inner.h house/lower/inner.h house/lower/lower.h house/attic/d.c
+printf '#include "house/open/any.h"\n' >house/upper/e.c
+touch house/open/any.h house/upper/upper.h house/upper/inner.h house/lower/inner.h house/lower/lower.h house/attic/d.c
 cat >table <<'END'
+house/open        *.h
 house/upper       upper.h gone.h # a comment
 house/lower       lower.h
 house/lower/deep

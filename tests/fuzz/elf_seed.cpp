@@ -1,5 +1,5 @@
 // A library, and a program, with all that the decoder reads of a code file: symbols, mangled names, a PLT,
-// unwind tables, a probe.
+// unwind tables, a probe, the table of a Go program.
 #include "../workloads/probe_note.h"
 
 #include <cstdio>
@@ -29,6 +29,22 @@ template <typename T> T box<T>::get() const
 template struct box<int>;
 template struct box<const char *>;
 } // namespace seed
+
+asm(R"(
+    .pushsection .gopclntab, "a", @progbits
+go_table:
+    .long 0xfffffff0
+    .byte 0, 0, 1, 8
+    .quad 2, 0, 0x1000, go_names - go_table, 0, 0, 0, go_functions - go_table
+go_names:
+    .asciz "main.main"
+    .asciz "main.wait"
+go_functions:
+    .long 0, go_about - go_functions, 0x10, go_about + 8 - go_functions, 0x20
+go_about:
+    .long 0, 0, 0x10, 10
+    .popsection
+)");
 
 static void resolved()
 {

@@ -2,8 +2,8 @@
  * recorder: the build id, the segments, where functions and probes are, and how places are named. */
 #include "fuzz.h"
 
-#include "recorder/build_id.h"
-#include "recorder/snapshot_impl.h"
+#include "recorder/code/build_id.h"
+#include "recorder/snapshot/snapshot_impl.h"
 #include "triggers/elf_read.h"
 
 #include <string.h>

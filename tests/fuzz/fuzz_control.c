@@ -1,8 +1,8 @@
 /* libFuzzer: clients of the control socket that say anything, in pieces, and hang up at any moment. */
 #include "fuzz.h"
 
-#include "recorder/control.h"
-#include "recorder/control_folder.h"
+#include "recorder/arm/control.h"
+#include "recorder/arm/control_folder.h"
 
 #include <poll.h>
 #include <stdio.h>

@@ -32,6 +32,7 @@ static void read_tables(const uint8_t *data, size_t size)
         dec_elf_code_sections(&elf, &ranges);
         dec_elf_unwind_starts(&elf, &starts);
         dec_elf_symbols(&elf, take_symbol, &n, NULL);
+        dec_elf_go(&elf, take_symbol, &n);
         dec_elf_plt(&elf, take_symbol, &n);
         const char *link = dec_elf_debuglink(&elf, &crc);
         sink += link ? strlen(link) : 0;

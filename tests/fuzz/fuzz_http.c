@@ -2,8 +2,8 @@
 #include "fuzz.h"
 
 #include "base/log.h"
-#include "recorder/loop.h"
-#include "recorder/metrics.h"
+#include "base/loop.h"
+#include "recorder/arm/metrics.h"
 
 #include <netinet/in.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 /* libFuzzer: any bytes as a jit-PID.dump. */
 #include "fuzz_perf_map.h"
 
-#include "recorder/jitdump.h"
+#include "recorder/code/jitdump.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

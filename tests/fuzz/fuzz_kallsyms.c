@@ -4,7 +4,7 @@
 
 #include "decoder/cmd/decode_job.h"
 #include "perfdata/format.h"
-#include "recorder/kallsyms.h"
+#include "recorder/code/kallsyms.h"
 
 #include "base/log.h"
 

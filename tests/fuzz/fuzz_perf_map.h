@@ -4,7 +4,7 @@
 
 #include "fuzz.h"
 
-#include "recorder/perf_map.h"
+#include "recorder/code/perf_map.h"
 
 /* Reads the bytes by `read` into a map of two ranges, as arm does, and looks at each name that it kept. */
 static inline void fuzz_perf_map(const uint8_t *data, size_t size,

@@ -1,5 +1,5 @@
 /* The trigger language: any text is taken or refused with a message, and nothing is left behind. */
-#include "triggers/parse.h"
+#include "triggers/language/parse.h"
 
 #include <stdint.h>
 #include <stdlib.h>

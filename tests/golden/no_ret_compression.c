@@ -1,5 +1,5 @@
 /* Linked into the program for tests: the step source writes every return as a TIP packet. */
-#include "recorder/step/step.h"
+#include "recorder/sources/step/step.h"
 
 __attribute__((constructor)) static void switch_off(void)
 {

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Compares the calls and returns that perf, `decode --dump calls` and the trace database tell of one recording.
 
-usage: normalize_calls.py dump PERF DUMP [KALLSYMS]        PERF against `stalltrap decode --dump calls`
+usage: normalize_calls.py [--times-within NS] MODE FILE...
+       normalize_calls.py dump PERF DUMP [KALLSYMS]        PERF against `stalltrap decode --dump calls`
        normalize_calls.py gaps PERF DUMP [KALLSYMS]        the same, where gaps are allowed
        normalize_calls.py cpus PERF DUMP [KALLSYMS]        the same as dump, CPU by CPU, of rings of CPUs with kernel code
        normalize_calls.py rows PERF TRACE.db [DUMP]        PERF against the calls of the database
@@ -13,8 +14,14 @@ Exit 0: no difference; 1: the first differences were printed; 2: an input that c
 error or a gap in it included (mode gaps: a gap is compared).
 
 What is compared: kind, both addresses, and the function and offset at both (dump: where the branch led), in their
-order, thread by thread (the two tools interleave threads as their times fall). These rules, and no others, make the
+order, thread by thread (the two tools interleave threads as their times fall), and the time. These rules, and no others, make the
 listings comparable; test_normalize.sh tests each.
+
+Time:
+  T1  (times-within: that much later or earlier is no difference; how many are so is printed) A branch's time is known to lie between two packets that tell one. perf gives it the time of the one before it, or guesses; we spread
+      the branches between the two. Ours must lie between the last other time that perf tells before its own and the first other one behind it,
+      in the same thread (cpus: on the same CPU). Before its first and behind its last time there is no bound. Where perf tells no time, none
+      is compared.
 
 Listing of perf:
   P1  Samples of other events than the trace's ("branches") are left out.
@@ -76,7 +83,7 @@ import sqlite3
 import sys
 
 PERF_LINE = re.compile(
-    r"^\s*(?P<pid>-?\d+)/(?P<tid>-?\d+)\s+(?:\[(?P<cpu>-?\d+)\]\s+)?(?:[\d.]+:\s+)?(?:(?P<event>\S+):\s+)?(?P<flags>[a-z].*?)??\s+"
+    r"^\s*(?P<pid>-?\d+)/(?P<tid>-?\d+)\s+(?:\[(?P<cpu>-?\d+)\]\s+)?(?:(?P<time>[\d.]+):\s+)?(?:(?P<event>\S+):\s+)?(?P<flags>[a-z].*?)??\s+"
     r"(?P<ip>[0-9a-f]+) (?P<from>.+?) \((?P<fromdso>[^()]*)\)"
     r"(?: =>\s+(?P<addr>[0-9a-f]+) (?P<to>.+?) \((?P<todso>[^()]*)\))?\s*$"
 )
@@ -94,7 +101,9 @@ MAX_INSTRUCTION = 15
 MAX_EARLY = 200
 KERNEL = 1 << 63
 
-Branch = collections.namedtuple("Branch", "kind source target source_name target_name")
+# `time` in ns, or None.
+Branch = collections.namedtuple("Branch", "kind source target source_name target_name time", defaults=[None])
+Call = collections.namedtuple("Call", "kind place time", defaults=[None])
 
 
 class BadInput(Exception):
@@ -138,9 +147,15 @@ def perf_kind(flags):
     return None if kind is None else (prefix + kind).strip()
 
 
+def nanoseconds(text):
+    """Of "12.000000001"; None: no time, or none of that precision."""
+    seconds, _, fraction = (text or "").partition(".")
+    return int(seconds + fraction) if len(fraction) == 9 else None
+
+
 def perf_branch(m):
     names = perf_place(m["from"]), perf_place(m["to"] or "[unknown]")
-    return Branch(perf_kind(m["flags"]), int(m["ip"], 16), int(m["addr"] or "0", 16), *names)
+    return Branch(perf_kind(m["flags"]), int(m["ip"], 16), int(m["addr"] or "0", 16), *names, nanoseconds(m["time"]))
 
 
 def read_perf(path, gaps=False):
@@ -169,7 +184,7 @@ def dump_place(text):
     return (without_parameters(name), int(offset, 16)) if plus else UNKNOWN
 
 
-def dump_branch(thread, source, target, kind, symbol):
+def dump_branch(thread, source, target, kind, symbol, time):
     """D1, D2, D3: the next branch of a thread"""
     kind, *marks = kind.split("+")
     if kind not in OUR_KINDS:
@@ -185,7 +200,7 @@ def dump_branch(thread, source, target, kind, symbol):
         kind = "end"
     elif kind == "farjmp":
         kind = "jmp"
-    return Branch(kind, source, target, *names)
+    return Branch(kind, source, target, *names, time)
 
 
 def read_dump(path, gaps=False):
@@ -197,10 +212,10 @@ def read_dump(path, gaps=False):
             fields = line.rstrip("\n").split(" ", 6)
             if len(fields) != 7 or (fields[5] == "gap" and not gaps):
                 raise BadInput(f"{path}:{number}: a gap, or not a line of a dump: {line.rstrip()}")
-            _, tid, cpu, source, target, kind, symbol = fields
+            time, tid, cpu, source, target, kind, symbol = fields
             thread = threads[thread_of(tid, cpu)]
             if kind != "gap":
-                branch = dump_branch(thread, int(source, 16), int(target, 16), kind, symbol)
+                branch = dump_branch(thread, int(source, 16), int(target, 16), kind, symbol, nanoseconds(time))
                 behind_gap = (tid, cpu) in cpus_behind_gap or (thread and thread[-1].kind.startswith("gap"))
                 cpus_behind_gap.discard((tid, cpu))
                 thread.append(branch._replace(kind="restart") if behind_gap and branch.kind == "start" else branch)
@@ -236,11 +251,11 @@ def read_dump_cpus(path):
             if len(fields) != 7 or fields[5] == "gap":
                 raise BadInput(f"{path}:{number}: a gap, or not a line of a dump: {line.rstrip()}")
             time, tid, cpu, source, target, kind, symbol = fields
-            time = int(time.replace(".", ""))
+            time = nanoseconds(time)
             cpu = cpus[int(cpu)]
             last = [cpu[-1][1]] if cpu and cpu[-1][0] == int(tid) else []
             waiting = len(last)
-            branch = dump_branch(last, int(source, 16), int(target, 16), kind, symbol)
+            branch = dump_branch(last, int(source, 16), int(target, 16), kind, symbol, time)
             if len(last) < waiting:
                 cpu.pop()  # D1
             cpu.append((int(tid), branch, time))
@@ -315,6 +330,7 @@ def read_aliases(path):
 
 
 aliases = {}
+times_within = 0  # ns
 KERNEL_ENTRIES = ("asm_exc_", "asm_sysvec_", "asm_common_interrupt", "asm_spurious_interrupt", "entry_SYSCALL_", "irq_entries_start",
                   "__irqentry_text_start")
 STAND_INS = ("[syscall]", "[interrupt]", "[signal]", "[untraced]")
@@ -342,7 +358,7 @@ def return_targets(threads):
 
 
 def perf_calls(branches, targets):
-    """R3, R4, R6: [(call|return, place of the function)] of a thread's branches. The place is (name, offset)."""
+    """R3, R4, R6: the calls and returns of a thread's branches. Their place is the function's: (name, offset)."""
 
     def behind(source):
         i = bisect.bisect_right(targets, source)
@@ -357,7 +373,7 @@ def perf_calls(branches, targets):
                 continue
             opened.append((behind(b.source), None if within else b.target_name))
             if not within:
-                calls.append(("call", b.target_name))
+                calls.append(Call("call", b.target_name, b.time))
         elif b.kind == "start" and b.target & KERNEL:  # R6
             switched = next((i for i in range(len(opened) - 1, -1, -1) if opened[i][1] == ("__switch_to_asm", 0)), len(opened))
             del opened[switched:]
@@ -366,7 +382,7 @@ def perf_calls(branches, targets):
             if back is None:
                 continue
             if opened[back][1]:
-                calls.append(("return", opened[back][1]))
+                calls.append(Call("return", opened[back][1], b.time))
             del opened[back:]
     return calls
 
@@ -376,7 +392,8 @@ class Rows:
 
     def __init__(self, path):
         db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-        columns = "id, tid, parent_id, depth, function, module, flags"
+        columns = "id, tid, parent_id, depth, function, module, flags, start_ns, end_ns"
+        self.origin = next((int(n) for (n,) in db.execute("SELECT value FROM meta WHERE key = 'origin_perf_ns'")), None)
         row = collections.namedtuple("Row", columns)
         self.rows = [row(*r) for r in db.execute(f"SELECT {columns} FROM calls ORDER BY tid, id")]
         self.by_id = {r.id: r for r in self.rows}
@@ -399,10 +416,13 @@ class Rows:
         head = self.head.get(row.id, row)
         if row.flags & 2 or row.id in self.tailed or not self.called(head):
             return []
-        return [("return", (head.function, 0))]
+        return [Call("return", (head.function, 0), self.time(row.end_ns))]
+
+    def time(self, ns):
+        return None if self.origin is None else self.origin + ns
 
     def threads(self):
-        """tid -> [(call|return, (name, offset))]"""
+        """tid -> its calls and returns"""
         threads = collections.defaultdict(list)
         opened = []
         for row in self.rows:
@@ -410,7 +430,7 @@ class Rows:
                 threads[opened[-1].tid] += self.return_of(opened.pop())
             opened.append(row)
             if self.called(row):
-                threads[row.tid].append(("call", (row.function, 0)))
+                threads[row.tid].append(Call("call", (row.function, 0), self.time(row.start_ns)))
         while opened:
             threads[opened[-1].tid] += self.return_of(opened.pop())
         return threads
@@ -422,16 +442,46 @@ def same_call(perf, ours):
     return perf[0] == ours[0] and same_place(perf[1], ours[1])
 
 
+def other_times(perf, ours):
+    """T1: (number, ns beyond the bound) where the times of two lists that are the same else differ"""
+    times = sorted({a.time for a in perf if a.time is not None})
+    for i, (a, b) in enumerate(zip(perf, ours)):
+        if a.time is None or b.time is None:
+            continue
+        at = bisect.bisect_left(times, a.time)
+        if at and b.time < times[at - 1]:
+            yield i, times[at - 1] - b.time
+        elif at + 1 < len(times) and b.time > times[at + 1]:
+            yield i, b.time - times[at + 1]
+
+
+def first_difference(perf, ours, same):
+    """Its number and what differs, or None"""
+    for i, (a, b) in enumerate(itertools.zip_longest(perf, ours)):
+        if a is None or b is None or not same(a, b):
+            return i, ""
+    beyond = list(other_times(perf, ours))
+    wrong = [i for i, ns in beyond if ns > times_within]
+    if beyond and not wrong:
+        print(f"{len(beyond)} times differ by at most {max(ns for _, ns in beyond)} ns more than they may")
+    return (wrong[0], f", the time by {ours[wrong[0]].time - perf[wrong[0]].time} ns") if wrong else None
+
+
 def compare(perf, ours, same, of="thread"):
     """Number of threads (or CPUs) with a difference; prints the first of each."""
-    bad = 0
+    bad = timed = 0
     for tid in sorted(set(perf) | set(ours), key=str):
-        for i, (a, b) in enumerate(itertools.zip_longest(perf.get(tid, []), ours.get(tid, []))):
-            if a is None or b is None or not same(a, b):
-                print(f"{of} {tid}, number {i}:\n  perf: {a}\n  ours: {b}")
-                bad += 1
-                break
+        theirs, own = perf.get(tid, []), ours.get(tid, [])
+        difference = first_difference(theirs, own, same)
+        timed += sum(a.time is not None and b.time is not None for a, b in zip(theirs, own))
+        if difference:
+            i, how = difference
+            print(f"{of} {tid}, number {i}{how}:\n  perf: {(theirs[i:] or [None])[0]}\n  ours: {(own[i:] or [None])[0]}")
+            bad += 1
     total = sum(len(t) for t in perf.values())
+    if not timed and not bad and any(a.time is not None for t in perf.values() for a in t):
+        raise BadInput("perf tells times, and we none")
+    print(f"{timed} times compared")
     print(f"{len(perf)} {of}s, {total} compared, {bad} {of}s differ")
     if not total:
         raise BadInput("nothing to compare")
@@ -463,7 +513,12 @@ def run(mode, files):
 
 
 def main():
-    mode, *files = sys.argv[1:] or [""]
+    global times_within
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["--times-within"]:
+        times_within = int(arguments[1])
+        del arguments[:2]
+    mode, *files = arguments or [""]
     if len(files) not in {"dump": (2, 3), "gaps": (2, 3), "cpus": (2, 3), "rows": (2, 3), "perf": (1,)}.get(mode, ()):
         sys.exit(__doc__)
     try:

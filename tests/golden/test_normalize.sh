@@ -132,6 +132,44 @@ check 0 "P4: idle threads"
 ours_is eval 'tid=0; d 1000 3000 call c+0x0 | idle 0; d 1000 2000 call b+0x0 | idle 1'
 check 1 "P4: on the other CPU"
 
+# perf tells the times 12.1, 12.2, 12.3 and 12.4 ns; ours of the third branch is between the second's and the fourth's.
+mode=dump ours=dump
+four() { # COMMAND NS...: a line for each
+    local command=$1 n=0 ns
+    shift
+    for ns; do
+        n=$((n + 1))
+        $command "$n" | sed "s/12\.000000001/12.000000$ns/"
+    done
+}
+p_number() { p call "${1}000" a+0x10 2000 b+0x0; }
+d_number() { d "${1}000" 2000 call b+0x0; }
+timed() { # STATUS NS...
+    perf_is four p_number 100 200 300 400
+    ours_is four d_number "${@:2}"
+    check "$1" "T1: ${*:2}"
+}
+timed 0 100 200 300 400
+timed 0 100 250 200 400
+timed 0 100 300 400 300
+timed 1 100 200 199 400
+timed 1 100 200 401 400
+timed 0 099 200 300 999
+timed 1 301 300 300 400
+timed 1 100 200 300 199
+perf_is four p_number 100 300 300 400
+ours_is four d_number 100 101 399 400
+check 0 "T1: a time that two branches have"
+ours_is four d_number 100 099 399 400
+check 1 "T1: before the time in front of it"
+mode=cpus
+perf_is eval 'four p_number 100 200 300 400 | sed "s/\[-01\]/[001]/"'
+ours_is eval 'four d_number 100 200 300 400 | sed "s/ -1 / 1 /"'
+check 0 "T1: of a CPU"
+ours_is eval 'four d_number 100 200 300 299 | sed "s/ -1 / 1 /"'
+check 1 "T1: of a CPU, too early"
+mode=dump
+
 # Without event, CPU and time.
 perf_is eval 'echo " 7/7 call 1000 a+0x10 (/lib/x.so) => 2000 b+0x0 (/lib/y.so)"'
 ours_is d 1000 2000 call b+0x0
@@ -184,6 +222,7 @@ rows_are() {
     {
         cat "$SOURCE/tracedb/schema.sql"
         echo "INSERT INTO process VALUES(1, 7, 'x', NULL, 0, NULL); INSERT INTO thread VALUES(1, 1, 7, 'x', 0, NULL);
+            INSERT INTO meta VALUES('origin_perf_ns', 12000000000);
             INSERT INTO module VALUES(1, 'x', '/x', NULL, 0), (2, '[kernel]', '[kernel]', NULL, 1);"
         for row; do
             read -r id parent depth function flags <<<"$row"
@@ -209,6 +248,25 @@ rows_are '1 NULL 0 a 0' '2 1 1 b 0' '3 1 1 asm_exc_page_fault 0' '4 1 1 entry_SY
 check 0 "R1: entries of the kernel"
 rows_are '1 NULL 0 a 0' '2 1 1 b 0' '3 1 1 asm_load_gs_index 0'
 check 1 "R1: a function of the kernel in assembler is no entry"
+
+# A call and its return, at 12.1 and 12.3 ns, between two others.
+calls_at() { four p_number 100 | sed 's/1000 a/0900 a/'; p call 1000 a+0x10 2000 b+0x0 | sed 's/000000001/000000200/'; p return 2010 b+0x10 1005 a+0x15 | sed 's/000000001/000000300/'; four p_number 400; }
+rows_at() { # STATUS START DURATION
+    perf_is calls_at
+    rows_are '1 NULL 0 a 0' '2 1 1 b 2' '3 1 1 b 0' '4 1 1 b 2'
+    sqlite3 t.db "UPDATE call SET start_ns = 0 WHERE id = 1; UPDATE call SET start_ns = 100, duration_ns = 0 WHERE id = 2;
+        UPDATE call SET start_ns = $2, duration_ns = $3 WHERE id = 3; UPDATE call SET start_ns = 400 WHERE id = 4"
+    check "$1" "T1: a row from $2 for $3"
+}
+rows_at 0 200 100
+rows_at 0 100 200
+rows_at 0 300 100
+rows_at 1 099 201
+rows_at 1 301 10
+rows_at 1 200 201
+perf_is calls_at
+sqlite3 t.db "DELETE FROM meta"
+check 2 "T1: a database without an origin"
 
 perf_is eval 'p call 1000 a+0x10 2000 __x86_indirect_thunk_rax+0x0; p return 2010 b+0x10 1005 a+0x15'
 rows_are '1 NULL 0 a 0' '2 1 1 b 0'

@@ -50,6 +50,21 @@ for stall in 1 2 3 5; do
     sum=$("$STALLTRAP" report p.db parts --stall $stall --format json | python3 -c 'import json, sys; print(sum(r["total_ns"] for r in json.load(sys.stdin)))')
     [ "$sum" = "$(sqlite3 p.db "SELECT duration_ns FROM stall WHERE id = $stall")" ] || { echo "FAILED: the parts of $stall are $sum"; failed=$((failed + 1)); }
 done
+# The mark of a wait lies in the run before it, however long before it the machine stood still; one of the run before that is another wait's.
+mark_of() { # NAME SQL EXPECTED: the first wait of which SQL changes the trace, by the one line that is expected
+    cp p.db m.db
+    sqlite3 m.db "$2"
+    "$STALLTRAP" report m.db parts --format csv | grep '^waiting' >out
+    grep -qxF "$3" out || { echo "FAILED: $1: not $3"; cat out; failed=$((failed + 1)); }
+}
+mark_of 'a mark of long before' "UPDATE mark SET time_ns = 2000000 WHERE time_ns = 19999000" \
+    'waiting,sleeping,futex,store < main,"thread 101 ""hog"" in futex",,,1,32000000,32000000,41.0'
+mark_of 'a mark of the wait before' "UPDATE offcpu SET start_ns = 55030000 WHERE start_ns = 60000000; UPDATE slice SET end_ns = 55030000 WHERE start_ns = 55000001;
+    INSERT INTO mark (thread_id, cpu, time_ns, name, detail) VALUES (1, 1, 55000000, 'offcpu', 'disk sleep in fsync')" 'waiting,,,,,,,1,7970000,7970000,10.2'
+mark_of 'a mark from before what was lost' "UPDATE slice SET start_ns = 59000000 WHERE start_ns = 55000001;
+    INSERT INTO mark (thread_id, cpu, time_ns, name, detail) VALUES (1, 1, 56000000, 'offcpu', 'disk sleep in fsync')" 'waiting,,,,,,,1,3000000,3000000,3.8'
+mark_of 'a record where no switch tells, and a mark of another wait' "INSERT INTO mark (thread_id, cpu, time_ns, name, detail) VALUES (1, 1, 75990000, 'offcpu', 'stopped')" \
+    'waiting,disk sleep,fsync,,softirq BLOCK,,,1,2500000,2500000,3.2'
 # Whether its CPU slept as the thread was woken (at 52 ms): asleep before it, awake after it, and nothing between.
 sleeps() { # NAME EXPECTED MARKS: rows of mark
     cp p.db s.db
@@ -149,10 +164,42 @@ cause 'a time-out of another wait' 2000000 60000000 "$own; INSERT INTO stall_att
     'own time-out: the thread waited 32\.0 ms of the 58\.0 ms in read until a time-out that it had set itself'
 cause 'a sleep that goes on' 2000000 50000000 "${file_lock//fcntl/clock_nanosleep}; $still; INSERT INTO stall_attr VALUES (1, 'noticed_after_ns', 30000000), (1, 'timeout_ns', 300000000)" \
     'own time-out: the program asked to sleep for 300 ms, of which 30\.0 ms are over, in clock_nanosleep, at store < main$'
+# A wait that goes on, of which the last switch tells until the recording stopped (50 ms), and the record until the snapshot (90 ms).
+open_wait="UPDATE stall SET kind = 'offcpu', state = 'sleeping', syscall = 'futex', user_stack_id = NULL WHERE id = 1; DELETE FROM mark WHERE name = 'woken'; DELETE FROM slice;
+    DELETE FROM offcpu WHERE start_ns > 20000000; UPDATE offcpu SET end_ns = 50000000; UPDATE stall SET end_ns = NULL WHERE id = 1; INSERT INTO stack (id, depth, address, symbol_id)
+    VALUES (12, 0, 3, 3), (12, 1, 1, 1); UPDATE stall SET user_stack_id = 12 WHERE id = 1"
+cause 'a wait that nobody has ended' 20000000 90000000 "$open_wait" 'not known \(nobody has woken it yet: where it waits tells for what\)$'
+grep -qx '    70\.0 ms 100\.0 %  waiting (sleeping) in futex, at store < main; nobody has ended it yet' whole || { echo 'FAILED: it is not one part'; cat whole; failed=$((failed + 1)); }
+# Who let go of a lock held it in the call that was open as it did; a sampled call may have begun behind that, and then its own stack tells.
+lock="UPDATE stall SET kind = 'offcpu', state = 'sleeping', syscall = 'futex', waker = 'thread 101 \"hog\"', waker_thread_id = 2, wake_ns = 52000100 WHERE id = 1;
+    INSERT INTO stall_attr VALUES (1, 'arg1', 0), (1, 'arg2', 2), (1, 'waker_user_stack_id', 11); INSERT INTO module (id, name, path, kernel) VALUES (9, 'libc.so.6', '/libc.so.6', 0);
+    INSERT INTO symbol (id, module_id, name, address, size) VALUES (40, 9, '__lll_lock_wake', 40, 1), (41, 1, 'unlocks', 41, 1); INSERT INTO stack (id, depth, address, symbol_id) VALUES (11, 0, 40, 40);
+    INSERT INTO call (id, thread_id, symbol_id, depth, start_ns, duration_ns, self_ns, flags) VALUES (1 << 40, 2, 3, 0, 52000000, 9000000, 9000000, 32);
+    INSERT INTO call_time (thread_id, start_ns, id) SELECT thread_id, start_ns, id FROM call WHERE thread_id = 2"
+beside="INSERT INTO call (id, thread_id, symbol_id, depth, start_ns, duration_ns, self_ns, flags) VALUES ((1 << 40) - 1, 2, 2, 0, 1000000, 1000, 0, 32),
+    ((1 << 40) + 1, 2, 2, 0, 70000000, 1000, 0, 32); INSERT INTO call_time (thread_id, start_ns, id) SELECT thread_id, start_ns, id FROM call WHERE thread_id = 2 AND id <> 1 << 40"
+cause 'a sampled call of another moment' 20000000 55000000 "$lock; $beside" 'lock contention: held by thread 101 "hog", until it let go of the lock$'
+cause 'and its own stack' 20000000 55000000 "$lock; INSERT INTO stack (id, depth, address, symbol_id) VALUES (11, 1, 41, 41)" 'lock contention: held by thread 101 "hog" in unlocks\(\), until'
+cause 'a sampled call of the moment' 20000000 55000000 "$lock; UPDATE stack SET symbol_id = 3 WHERE id = 11" 'lock contention: held by thread 101 "hog" in store\(\), until'
+cause 'a call that is known' 20000000 55000000 "$lock; UPDATE call SET flags = 0 WHERE thread_id = 2" 'lock contention: held by thread 101 "hog" in store\(\), until'
 ready="UPDATE stall SET kind = 'runq', state = 'runnable', waker = NULL WHERE id = 1; INSERT INTO stall_attr VALUES (1, 'next', 'thread 101 \"hog\"')"
 quota="$ready, (1, 'cpu_quota_us', 5000), (1, 'cpu_period_us', 100000), (1, 'throttled', 7)"
 throttled='cgroup CPU throttling: the thread was ready to run for 40\.0 ms, but its control group may use 5\.00 ms of CPU time every 100 ms and was throttled 7 times so far$'
 cause 'another had the CPU' 2000000 42000000 "$ready" 'CPU taken by other work: the thread was ready to run for 40\.0 ms: thread 101 "hog" got its CPU'
+ksoftirqd="${ready/101 \"hog\"/15 \"ksoftirqd/0\"}, (1, 'next_kernel', 1)"
+cause 'another had it most of the time' 2000000 42000000 "$ready, (1, 'held_ns', 39000000), (1, 'turns', 3)" \
+    'CPU taken by other work: the thread was ready to run for 40\.0 ms: thread 101 "hog" had its CPU for 39\.0 ms$'
+cause 'and of the target another one, for a moment' 2000000 42000000 "DELETE FROM offcpu; DELETE FROM slice; INSERT INTO offcpu (thread_id, start_ns, end_ns, preempted) VALUES
+    (1, 2000000, 42000000, 1); INSERT INTO slice (thread_id, cpu, start_ns, end_ns) VALUES (1, 0, 0, 2000000), (2, 0, 10000000, 13000000), (1, 0, 42000000, 50000000);
+    ${ready//101 \"hog\"/9 \"cpu-hog\"}, (1, 'held_ns', 35000000), (1, 'turns', 3)" '.*: thread 9 "cpu-hog" had its CPU for 35\.0 ms$'
+grep -qx '    40\.0 ms 100\.0 %  ready to run; thread 9 "cpu-hog" had the CPU for 35\.0 ms' whole || { echo 'FAILED: who had it longest is not told'; cat whole; failed=$((failed + 1)); }
+cause 'many had it in turn' 2000000 42000000 "$ready, (1, 'held_ns', 400000), (1, 'turns', 93)" '.*: thread 101 "hog" had its CPU for 400 us, the longest of 93 turns of others$'
+cause 'more than are remembered' 2000000 42000000 "$ready, (1, 'held_ns', 400000), (1, 'turns', 512)" '.* had its CPU for 400 us, the longest of the last 512 turns of others$'
+cause 'softirqs had it' 2000000 42000000 "$ksoftirqd, (1, 'held_ns', 30000000), (1, 'turns', 3)" 'softirq load: .*: thread 15 "ksoftirqd/0" had its CPU for 30\.0 ms, which runs softirqs$'
+cause 'softirqs had it for a moment' 2000000 42000000 "$ksoftirqd, (1, 'held_ns', 90000), (1, 'turns', 93)" \
+    "CPU taken by other work: .*: the kernel's thread 15 \"ksoftirqd/0\" had its CPU for 90\.0 us, the longest of 93 turns"
+cause 'softirqs had it first' 2000000 42000000 "$ksoftirqd; UPDATE stall SET kind = 'offcpu' WHERE id = 1; DELETE FROM slice" \
+    "CPU taken by other work: .*: the kernel's thread 15 \"ksoftirqd/0\" got its CPU first, who had it then is not recorded \(runq tells, or arm -a\)$"
 cause 'throttled, and the CPU was used by another' 2000000 42000000 "$quota, (1, 'throttled_now', 1)" "$throttled"
 cause 'a quota that was not used up' 2000000 42000000 "$quota, (1, 'throttled_now', 0)" 'CPU taken by other work: '
 cause 'a quota, and nobody looked' 2000000 42000000 "$quota" 'not known'
@@ -160,6 +207,8 @@ cause 'it took itself off' 2000000 42000000 "$quota; $(at task_work_run); UPDATE
 cause 'nobody had the CPU' 2000000 42000000 "$quota; DELETE FROM stall_attr WHERE key = 'next'" "$throttled"
 stopped="UPDATE mark SET detail = 'stopped' WHERE time_ns = 19999000"
 cause 'stopped' 2000000 60000000 "$stopped" 'stopped: a signal stopped the thread for 32\.0 ms of the 58\.0 ms; thread 101 "hog" in futex let it go on$'
+cause 'stopped, of which only the snapshot tells' 2000000 50000000 "DELETE FROM mark; INSERT INTO mark (thread_id, time_ns, name, detail) VALUES (1, 49000000, 'waiting', 'stopped');
+    $still" 'stopped: a signal stopped the thread for 30\.0 ms of the 48\.0 ms$'
 cause 'stopped, by whom' 2000000 60000000 "$stopped; INSERT INTO stall_attr VALUES (1, 'stopped_by', 'thread 7 \"shell\"'), (1, 'stop_signal', 20)" \
     'stopped: SIGTSTP from thread 7 "shell" stopped the thread for 32\.0 ms of the 58\.0 ms; thread 101 "hog" in futex let it go on$'
 cause 'stopped by itself' 2000000 60000000 "$stopped; INSERT INTO stall_attr VALUES (1, 'stopped_by', 'thread 100 \"loop\"'), (1, 'stop_signal', 19)" \
@@ -197,6 +246,15 @@ cause 'waited for another thread' 2000000 60000000 "$for_another" \
 cause 'and that one waited' 2000000 60000000 "$for_another; INSERT INTO offcpu (thread_id, start_ns, end_ns, preempted) VALUES (2, 19000000, 50000000, 0);
     INSERT INTO mark (thread_id, time_ns, name, detail) VALUES (2, 18990000, 'offcpu', 'sleeping in clock_nanosleep')" \
     'waited for another thread: .* "hog" woke it; that one was itself off its CPU for 30\.0 ms of it \(sleeping in clock_nanosleep\)$'
+cause 'and that one waited, marked long before' 2000000 60000000 "$for_another; INSERT INTO offcpu (thread_id, start_ns, end_ns, preempted) VALUES (2, 19000000, 50000000, 0);
+    INSERT INTO mark (thread_id, time_ns, name, detail) VALUES (2, 12000000, 'offcpu', 'sleeping in clock_nanosleep')" \
+    'waited for another thread: .* off its CPU for 30\.0 ms of it \(sleeping in clock_nanosleep\)$'
+cause 'and that one waited twice, marked the first time' 2000000 60000000 "$for_another; INSERT INTO offcpu (thread_id, start_ns, end_ns, preempted) VALUES
+    (2, 18000000, 18980000, 0), (2, 19000000, 50000000, 0); INSERT INTO mark (thread_id, time_ns, name, detail) VALUES (2, 18970000, 'offcpu', 'sleeping in clock_nanosleep')" \
+    'waited for another thread: .* off its CPU for 30\.0 ms of it$'
+cause 'and that one waits' 2000000 60000000 "$for_another; INSERT INTO offcpu (thread_id, start_ns, end_ns, preempted) VALUES (2, 19000000, 50000000, 0);
+    INSERT INTO mark (thread_id, time_ns, name, detail) VALUES (2, 49000000, 'waiting', 'sleeping in clock_nanosleep')" \
+    'waited for another thread: .* "hog" woke it; that one was itself off its CPU for 30\.0 ms of it \(sleeping in clock_nanosleep\)$'
 cause 'a thread of another process' 2000000 60000000 "$for_another; INSERT INTO process (id, pid, name) VALUES (2, 200, 'x'); UPDATE thread SET process_id = 2 WHERE id = 2" 'not known'
 cp p.db c.db && sqlite3 c.db "$file_lock; UPDATE symbol SET name = 'asm_sysvec_apic_timer_interrupt' WHERE id = 21; INSERT INTO symbol (id, module_id, name, address, size) VALUES (22, 2, 'cpu_startup_entry', 22, 1);
     INSERT INTO stack (id, depth, address, symbol_id) VALUES (10, 2, 22, 22); UPDATE stall SET end_ns = 60000000, duration_ns = 58000000 WHERE id = 1"
@@ -205,9 +263,33 @@ cp p.db c.db && sqlite3 c.db "UPDATE mark SET detail = 'by an interrupt in hrtim
 "$STALLTRAP" report c.db | grep -q 'in futex, at store < main; woken by its own time-out$' || { echo 'FAILED: the time-out of a mark'; failed=$((failed + 1)); }
 cp p.db c.db && sqlite3 c.db "INSERT INTO stall_attr VALUES (1, 'began_before', 1)"
 "$STALLTRAP" report c.db | grep -qx '  how long  at least 78.0 ms: it had begun before it was watched' || { echo 'FAILED: a stall from before'; failed=$((failed + 1)); }
+sqlite3 c.db "UPDATE stall SET end_ns = NULL WHERE id = 1"
+"$STALLTRAP" report c.db | grep -qx '  how long  at least 78.0 ms: it had begun before it was watched, and still going on when the snapshot was taken' ||
+    { echo 'FAILED: a stall from before that goes on'; failed=$((failed + 1)); }
 cause 'many waits of which the record has the last' 2000000 64000000 "UPDATE mark SET detail = 'disk sleep in fsync' WHERE name = 'offcpu'; INSERT INTO mark (thread_id, cpu, time_ns, name, detail) VALUES
     (1, 1, 59999000, 'offcpu', 'disk sleep in fsync'); UPDATE stall SET kind = 'syscall', syscall = 'fsync', state = 'disk sleep', wake_ns = 62900000, kernel_stack_id = 9 WHERE id = 1;
     $(at submit_bio_wait)" 'disk write \(fsync\): the thread slept 34\.9 ms of the 62\.0 ms \(2 times\) in fsync: kernel function submit_bio_wait$'
+
+# Where it waited, by the stack of the wait: with what the open calls have further out, if they are of the same path.
+stood() { # NAME EXPECTED FRAME...: ids of the symbols of the stack, the innermost first
+    local name=$1 expected=$2 depth=0 frame
+    shift 2
+    cp p.db c.db
+    sqlite3 c.db "INSERT INTO symbol (id, module_id, name, address, size) VALUES (40, 1, 'start', 40, 1), (41, 1, 'other', 41, 1); UPDATE call SET parent_id = 90 WHERE id = 1;
+        INSERT INTO call (id, thread_id, symbol_id, depth, start_ns, duration_ns, self_ns, flags) VALUES (90, 1, 40, -1, 0, 100000000, 0, 32); UPDATE stall SET user_stack_id = 50 WHERE id = 2"
+    for frame; do
+        sqlite3 c.db "INSERT INTO stack (id, depth, address, symbol_id) VALUES (50, $depth, $frame, $frame)"
+        depth=$((depth + 1))
+    done
+    "$STALLTRAP" report c.db why --stall 2 >out
+    grep -qxF "  in        $expected" out || { echo "FAILED: $name: not $expected"; cat out; failed=$((failed + 1)); }
+}
+stood 'the calls have an outer frame' 'store < main < start' 3 1
+stood 'a caller that frame pointers skip' 'store < main < start' 3 40
+stood 'another path from the third frame on' 'store < main < other' 3 1 41
+stood 'another path from the second frame on' 'store < other' 3 41
+stood 'the stack has an outer frame' 'store < main < start' 3 1 40 41
+stood 'another function' 'other < main' 41 1
 
 # Durations that samples tell are never given as exact.
 cp p.db q.db && sqlite3 q.db 'UPDATE call SET duration_ns = duration_ns / 2 WHERE id = 2; DELETE FROM function_summary'

@@ -3,6 +3,8 @@
 # what they record of a program that runs has no less in it.
 [ "$(id -u)" = 0 ] || { echo "SKIP: needs root"; exit 77; }
 . "$(dirname "$0")/../cli/arm_lib.sh"
+# In the environment of whatever is started here, by whomever.
+export ST_TEST_OF=$work
 mkdir bad
 python3 "$SOURCE/tests/hostile/elf_bad.py" arm_target bad >list || exit 1
 [ "$(wc -l <list)" -gt 15 ] || fail "only $(wc -l <list) files"
@@ -70,7 +72,16 @@ while read -r name runs; do
 done <list
 
 run "nothing is left"
-is "processes" "" "$(pgrep -P $$ -x stalltrap)"
+left() { (unset ST_TEST_OF; grep -lzx "ST_TEST_OF=$work" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3); }
+started_here() { [ -n "$(left)" ]; }
+sleep 1000 &
+orphan=$!
+disown "$orphan"
+started+=("$orphan")
+wait_for "a process that is left to be seen" started_here
+kill -KILL "$orphan"
+none_left() { [ -z "$(left)" ]; }
+wait_for "the end of what was started: $(left | xargs -r ps -o pid=,args= -p)" none_left
 no_leftovers
 
 summary

@@ -13,8 +13,8 @@ fail() {
 }
 
 # What it takes for such a call, and what not.
-mkdir -p "$work/recorder/step"
-cat >"$work/recorder/step/calls.c" <<'EOF'
+mkdir -p "$work/recorder/sources/step"
+cat >"$work/recorder/sources/step/calls.c" <<'EOF'
 static int access(int what);
 int two(const char *path) { return open(path, O_RDONLY) / (unlink(path) + rename(path, "chmod(x)")); }
 /* stat(path) of a comment */ int three = fopen("/a//b", "w") || mkdir(path, f(0, 1));

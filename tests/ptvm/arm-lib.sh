@@ -39,7 +39,7 @@ outside() { # FILE CHECK [ARGUMENT...]
     mkdir -p "$kept"
     if [ ! -e "$kept/$name.data" ]; then
         cp -r "$file" "$kept/$name.data" || fail "no $file"
-        for beside in db counted; do
+        for beside in db counted pinned; do
             [ ! -e "${file%.data}.$beside" ] || cp "${file%.data}.$beside" "$kept/$name.$beside"
         done
         [ -e "$kept/../vdso.so" ] || copy_vdso "$kept/../vdso.so"

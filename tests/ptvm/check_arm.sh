@@ -33,12 +33,12 @@ keep_vdso() {
 
 # Whether one of the recording's checks compares our own listing.
 needs_dump() { # NAME
-    sed -n "s/^$1 //p" checks | grep -qvE '^(counted|nest)( |$)'
+    sed -n "s/^$1 //p" checks | grep -qvE '^(counted|pinned|nest)( |$)'
 }
 
 # Whether one of them needs perf's listing. Of a whole machine that takes minutes.
 needs_perf() { # NAME
-    sed -n "s/^$1 //p" checks | grep -qvE '^(delack|born)( |$)'
+    sed -n "s/^$1 //p" checks | grep -qvE '^(delack|born|pinned)( |$)'
 }
 
 # Both listings of a recording, once.
@@ -65,8 +65,9 @@ list_perf() { # NAME
         bad "$1: decode --dump ends with $?" "$work/said" || return
 }
 
+# The recorder asks for CYC packets: test_decode.sh tells of their times.
 compare() { # MODE NAME FILE
-    python3 "$SOURCE/tests/golden/normalize_calls.py" "$1" "$work/$2.perf" "$3" >"$work/differences" 2>&1 ||
+    python3 "$SOURCE/tests/golden/normalize_calls.py" --times-within 20000000 "$1" "$work/$2.perf" "$3" >"$work/differences" 2>&1 ||
         bad "$2: perf's calls and ours differ ($1)" "$work/differences"
 }
 
@@ -124,7 +125,7 @@ check_patched() { # NAME
 # User and kernel code of several processes in rings of CPUs.
 check_cpus() { # NAME
     compare cpus "$1" "$work/$1.dump" || return
-    python3 "$SOURCE/tests/golden/normalize_calls.py" rows "$work/$1.perf" "$work/$1.db" "$work/$1.dump" >"$work/differences" 2>&1 ||
+    python3 "$SOURCE/tests/golden/normalize_calls.py" --times-within 20000000 rows "$work/$1.perf" "$work/$1.db" "$work/$1.dump" >"$work/differences" 2>&1 ||
         bad "$1: perf's calls and ours differ (rows)" "$work/differences" || return
     echo "$1: $(wc -l <"$work/$1.perf") calls and returns, as perf has them, CPU by CPU"
 }
@@ -162,6 +163,16 @@ check_counted() { # NAME
     [ "$(rows "$1" "SELECT count(*) FROM calls WHERE function IN ($functions) AND flags & 3")" = 0 ] || bad "$1: calls that were not seen whole" || return
     [ -z "$(rows "$1" "SELECT * FROM gaps")" ] || bad "$1: everything was recorded, yet there are gaps: $(rows "$1" "SELECT * FROM gaps")" || return
     echo "$1: $(awk '{n += $2} END {print n}' "$1.counted") calls, counted by the program itself, are in the database"
+}
+
+# Each thread has told its calls (NAME.pinned, lines "TID FUNCTION CALLS"), which no other makes: the database has them so, of these threads.
+check_pinned() { # NAME
+    local functions
+    functions=$(awk '{printf "%s\047%s\047", (NR > 1 ? "," : ""), $2}' "$1.pinned")
+    rows "$1" "SELECT tid || ' ' || function || ' ' || count(*) FROM calls WHERE function IN ($functions) GROUP BY tid, function" | sort >"$work/pinned"
+    sort "$1.pinned" | diff - "$work/pinned" >"$work/differences" || bad "$1: not the calls of the threads that made them" "$work/differences" || return
+    [ -z "$(rows "$1" "SELECT * FROM gaps")" ] || bad "$1: everything was recorded, yet there are gaps: $(rows "$1" "SELECT * FROM gaps")" || return
+    echo "$1: $(awk '{n += $3} END {print n}' "$1.pinned") calls are those of the threads that made them"
 }
 
 # All checks of one recording, in a folder of its own; how many, and how many failed, into its file `count`.

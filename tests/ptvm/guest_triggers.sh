@@ -29,6 +29,10 @@ run_truth() {
         grep '^truth: ' truth.out
         mapfile -t failed < <(sed -n 's/^\[  FAILED  \] //p' truth.out | grep -v 'listed below' | sort -u)
         grep -q 'test(s) run\.' truth.out || fail "$test" truth.out
+        # Nothing lacks here but slow handlers; what was skipped says what does.
+        ! grep '^skipped: ' truth.out | grep -v 'has no handlers that take so long' || fail "$test: skipped" truth.out
+        [ ${#failed[@]} -gt 0 ] || grep -q '^truth: ' truth.out || fail "$test: no row was judged" truth.out
+        case ${#failed[@]}$test in 0'*' | 0'*kernel*') grep -q "^truth: .* by $hook: " truth.out || fail "$test: no row by $hook" truth.out ;; esac
         for again in "${failed[@]}"; do
             passed=
             for try in 2 3; do

@@ -9,8 +9,11 @@ WITH l AS (SELECT wait.*, (SELECT process_id FROM thread WHERE id = wait.thread_
      ran(ns) AS (SELECT sum(min(i.end_ns, o.wake_ns) - max(i.start_ns, o.start_ns)) FROM other o JOIN slice i ON i.thread_id = o.waker_thread_id
                  AND i.start_ns < o.wake_ns AND i.end_ns > o.start_ns),
      off(ns, how) AS (SELECT min(f.end_ns, o.wake_ns) - max(f.start_ns, o.start_ns),
-                             (SELECT m.detail FROM mark m WHERE m.name = 'offcpu' AND m.thread_id = f.thread_id AND m.time_ns BETWEEN f.start_ns - 50000 AND f.start_ns
-                              ORDER BY m.time_ns DESC LIMIT 1)
+                             coalesce((SELECT m.detail FROM mark m WHERE m.name = 'offcpu' AND m.thread_id = f.thread_id AND m.time_ns <= f.start_ns
+                              AND m.time_ns >= coalesce((SELECT max(p.end_ns) FROM offcpu p WHERE p.thread_id = f.thread_id AND p.start_ns < f.start_ns), 0)
+                              AND m.time_ns >= coalesce((SELECT max(p.start_ns) FROM slice p WHERE p.thread_id = f.thread_id AND p.start_ns < f.start_ns), 0)
+                              ORDER BY m.time_ns DESC LIMIT 1),
+                                      (SELECT m.detail FROM mark m WHERE m.name = 'waiting' AND m.thread_id = f.thread_id AND m.time_ns BETWEEN f.start_ns AND f.end_ns))
                       FROM other o JOIN offcpu f ON f.thread_id = o.waker_thread_id AND f.start_ns < o.wake_ns AND f.end_ns > o.start_ns ORDER BY 1 DESC LIMIT 1)
 SELECT 'waited for another thread' AS cause,
        'the thread waited ' || other.slept || ' in futex until ' || other.waker || ' woke it' || coalesce(', in ' || (SELECT name FROM call) || '()', '') ||

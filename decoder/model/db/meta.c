@@ -323,7 +323,7 @@ static int write_snapshot(struct dec_model *m, struct tdb_writer *w, struct st_e
     return rc;
 }
 
-/* Programs, as the recorder saw them: command.PID and exe.PID keep their names. */
+/* Programs, as the recorder saw them: command.PID, exe.PID and build_id.PID keep their names. */
 static int write_programs(struct dec_model *m, struct tdb_writer *w, struct st_error *err)
 {
     int rc = 0;
@@ -334,7 +334,8 @@ static int write_programs(struct dec_model *m, struct tdb_writer *w, struct st_e
         char key[32];
 
         if (n >= (int)sizeof(key) ||
-            (sscanf(meta->text, "command.%d=", &pid) != 1 && sscanf(meta->text, "exe.%d=", &pid) != 1))
+            (sscanf(meta->text, "command.%d=", &pid) != 1 && sscanf(meta->text, "exe.%d=", &pid) != 1 &&
+             sscanf(meta->text, "build_id.%d=", &pid) != 1))
             continue;
         snprintf(key, sizeof(key), "%.*s", n, meta->text);
         if (dec_sideband_meta(m->sb, key) == meta->value) /* the first of its name */

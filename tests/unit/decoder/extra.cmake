@@ -2,11 +2,11 @@
 foreach(test stack stack_coroutines stack_effects stack_kernel stack_repairs inlines)
   target_sources(unit_decoder_${test} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/stack_script.c)
 endforeach()
-foreach(test sideband turns model model_many model_stalls model_points model_samples many)
+foreach(test sideband turns model model_many model_stalls model_points model_samples model_waiting many)
   target_sources(unit_decoder_${test} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/recording.c)
 endforeach()
 
-foreach(test model model_many model_stalls)
+foreach(test model model_many model_stalls model_waiting)
   target_sources(unit_decoder_${test} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/model_world.c)
 endforeach()
 

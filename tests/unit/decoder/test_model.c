@@ -14,7 +14,8 @@
 static void a_program_has_its_command_line(void **state)
 {
     static const char strings[] =
-        "command.10=postgres: checkpointer\0exe.10=/usr/lib/postgres\0command.10=other\0command.x=y";
+        "command.10=postgres: "
+        "checkpointer\0exe.10=/usr/lib/postgres\0build_id.10=49ec\0command.10=other\0command.x=y";
 
     (void)state;
     recording_at(2000000, 10, 11, 0);
@@ -22,10 +23,9 @@ static void a_program_has_its_command_line(void **state)
     recording_meta(strings, sizeof(strings));
     world_load(0);
     world_store();
-    assert_string_equal(
-        world_query(
-            "SELECT key, value FROM meta WHERE key LIKE 'command.%' OR key LIKE 'exe.%' ORDER BY key"),
-        "command.10|postgres: checkpointer\nexe.10|/usr/lib/postgres\n");
+    assert_string_equal(world_query("SELECT key, value FROM meta WHERE key LIKE 'command.%' OR key LIKE "
+                                    "'exe.%' OR key LIKE 'build_id.%' ORDER BY key"),
+                        "build_id.10|49ec\ncommand.10|postgres: checkpointer\nexe.10|/usr/lib/postgres\n");
 }
 
 static void a_vdso_in_the_snapshot_is_used(void **state)

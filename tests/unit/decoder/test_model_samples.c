@@ -442,6 +442,53 @@ static void a_newborn_thread_whose_ring_came_late(void **state)
     born_meanwhile("tid=11 cpu=-1 since=1700000 offset=0 size=100", "1000\n", "not attached\n");
 }
 
+/* Of threads 11 to 14 there is no sample: the ring of 11 went, 12 had none for want of room, 13 ran and had
+ * none, 14 did not run. */
+static void who_has_no_ring_is_no_silent_hole(void **state)
+{
+    static const char meta[] = "ring.0=tid=10 cpu=-1 since=500000 offset=0 size=100\0"
+                               "no_ring.11=pid=10 since=500000 until=1800000\0"
+                               "no_ring.12=pid=10 since=0 until=1900000\0"
+                               "no_ring.14=pid=99 since=0 until=1900000\0"
+                               "no_ring.77=pid=10 since=0 until=1900000\0";
+
+    (void)state;
+    recording_meta(meta, sizeof(meta) - 1);
+    for (uint32_t tid = 11; tid <= 14; tid++)
+        recording_comm(10, tid, "t", false);
+    for (uint32_t tid = 12; tid <= 13; tid++) {
+        recording_at(2 * MS + tid * 1000, 10, tid, 0);
+        recording_switch(false, false);
+        recording_at(2 * MS + tid * 1000 + 500, 10, tid, 0);
+        recording_switch(true, false);
+    }
+    user(3 * MS);
+    user(4 * MS);
+    store();
+    assert_string_equal(
+        query("SELECT t.tid, reason, g.start_ns / 1000, g.end_ns / 1000, detail FROM gaps g JOIN thread t ON "
+              "t.id = g.thread_id WHERE t.tid > 10 ORDER BY 1"),
+        "11|no ring|0|3000|its ring went as it was idle for longest: all together take so much at most\n"
+        "12|no ring|0|3000|there was no room for a ring: all together take so much at most\n"
+        "13|not attached|1013|3000|the thread had no ring while it ran\n");
+}
+
+/* Rings of CPUs have all threads. */
+static void in_rings_of_cpus_nobody_lacks_one(void **state)
+{
+    static const char meta[] = "ring.0=tid=-1 cpu=0 since=500000 offset=0 size=100\0";
+
+    (void)state;
+    recording_meta(meta, sizeof(meta) - 1);
+    recording_at(2 * MS, 10, 11, 0);
+    recording_comm(10, 11, "t", false);
+    recording_switch(false, false);
+    user(3 * MS);
+    store();
+    assert_string_equal(
+        query("SELECT reason FROM gaps g JOIN thread t ON t.id = g.thread_id WHERE t.tid = 11"), "");
+}
+
 static void a_cpu_that_went_is_a_gap(void **state)
 {
     static const char meta[] = "unseen_cpus=0,7\0";
@@ -564,6 +611,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_newborn_thread_is_whole, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_newborn_thread_whose_samples_were_overwritten, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_newborn_thread_whose_ring_came_late, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_has_no_ring_is_no_silent_hole, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(in_rings_of_cpus_nobody_lacks_one, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_cpu_that_went_is_a_gap, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_stack_of_branches_is_a_chain, set_up, tear_down),
         cmocka_unit_test_setup_teardown(foreign_chains_do_no_harm, set_up, tear_down),

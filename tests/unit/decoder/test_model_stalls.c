@@ -80,6 +80,60 @@ static void who_took_the_cpu_is_told(void **state)
         "thread 11 \"forwarder\" off-CPU 40.0 ms in recvfrom, preempted by thread 77 \"other\"\n");
 }
 
+/* "preempted by thread 77" where a quota kept the thread off would blame a bystander. */
+static void who_got_the_cpu_of_a_throttled_thread_is_not_blamed(void **state)
+{
+    static const char ever[] = "throttled=7";
+    struct st_stall_record r = stall();
+
+    (void)state;
+    r.state = 0;
+    r.waker_ctx = 0;
+    r.timer_func = 0;
+    r.extra_n = sizeof(ever);
+    memcpy(r.extra, ever, sizeof(ever));
+    store_stall(&r, "forwarder");
+    assert_string_equal(
+        world_query("SELECT reason FROM stalls"),
+        "thread 11 \"forwarder\" off-CPU 40.0 ms in recvfrom, ready to run while its CPU went "
+        "to thread 77 \"other\"\n");
+}
+
+static void what_a_quota_held_is_told_so(void **state)
+{
+    static const char now[] = "throttled=7\0throttled_now=1";
+    struct st_stall_record r = stall();
+
+    (void)state;
+    r.kind = ST_STALL_RUNQ;
+    r.state = 0;
+    r.extra_n = sizeof(now);
+    memcpy(r.extra, now, sizeof(now));
+    store_stall(&r, "forwarder");
+    assert_string_equal(
+        world_query("SELECT reason FROM stalls"),
+        "thread 11 \"forwarder\" runnable without a CPU 40.0 ms in recvfrom, throttled by the CPU "
+        "quota of its control group\n");
+}
+
+/* Who had it longest of many may have had it for a moment. */
+static void how_long_the_cpu_ran_another_is_told_where_that_was_short(void **state)
+{
+    static const char held[] = "held_ns=400000";
+    struct st_stall_record r = stall();
+
+    (void)state;
+    r.kind = ST_STALL_RUNQ;
+    r.state = 0;
+    r.extra_n = sizeof(held);
+    memcpy(r.extra, held, sizeof(held));
+    store_stall(&r, "forwarder");
+    assert_string_equal(
+        world_query("SELECT reason FROM stalls"),
+        "thread 11 \"forwarder\" runnable without a CPU 40.0 ms in recvfrom while the CPU ran thread "
+        "77 \"other\" for 400 us\n");
+}
+
 /* Frames of an interpreter are of the stall that fired the snapshot, and of no other. */
 static void frames_of_the_language_are_of_the_one_that_fired(void **state)
 {
@@ -567,6 +621,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(who_took_the_cpu_is_told, world_set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(who_got_the_cpu_of_a_throttled_thread_is_not_blamed, world_set_up,
+                                        world_tear_down),
+        cmocka_unit_test_setup_teardown(what_a_quota_held_is_told_so, world_set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(how_long_the_cpu_ran_another_is_told_where_that_was_short,
+                                        world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(frames_of_the_language_are_of_the_one_that_fired, world_set_up,
                                         world_tear_down),
         cmocka_unit_test_setup_teardown(which_softirq_is_told_where_it_is_known, world_set_up,

@@ -288,6 +288,100 @@ static void make_stripped(const char *path, const char *id, const char *link)
     maker_close(&m, SHT_DYNSYM);
 }
 
+/* As the linker of Go 1.18 and later lays it out: two functions, of 0x30 and 0x10 bytes, from 0x80 in .text
+ * on. */
+struct go_pclntab {
+    uint32_t magic;
+
+    uint8_t zero[2], smallest, pointer;
+
+    uint64_t functions, files, text, names_at, units_at, files_at, pcs_at, functions_at;
+
+    char names[32];
+
+    uint32_t table[5];
+
+    uint32_t about[2][2];
+};
+
+static struct go_pclntab go_table(void)
+{
+    struct go_pclntab t = {
+        .magic = 0xfffffff0, .smallest = 1, .pointer = 8, .functions = 2, .text = TEXT + 0x80};
+
+    memcpy(t.names, "main.main\0main.(*T).wait", 25);
+    t.names_at = offsetof(struct go_pclntab, names);
+    t.functions_at = offsetof(struct go_pclntab, table);
+    t.table[1] = sizeof(t.table);
+    t.table[2] = 0x30;
+    t.table[3] = sizeof(t.table) + sizeof(t.about[0]);
+    t.table[4] = 0x40;
+    t.about[1][1] = 10;
+    return t;
+}
+
+static struct dec_image *go_program(struct dec_images *images, const char *name, const struct go_pclntab *t,
+                                    size_t size, uint64_t relocation)
+{
+    static Elf64_Rela rela;
+    struct maker m;
+
+    maker_open(&m, in_folder(name));
+    size_t text = maker_text(&m, code);
+    maker_symbol(&m, "_cgo_topofstack", TEXT + 0x10, 0x10, STB_GLOBAL, STT_FUNC, text);
+    maker_section(
+        &m, ".gopclntab",
+        (Elf64_Shdr){.sh_type = SHT_PROGBITS, .sh_offset = 0x2000, .sh_addr = 0x402000, .sh_size = size}, t);
+    if (relocation) {
+        rela = (Elf64_Rela){0x402000 + offsetof(struct go_pclntab, text), ELF64_R_INFO(0, R_X86_64_RELATIVE),
+                            (Elf64_Sxword)relocation};
+        maker_section(&m, ".rela.dyn",
+                      (Elf64_Shdr){.sh_type = SHT_RELA,
+                                   .sh_offset = 0x2800,
+                                   .sh_size = sizeof(rela),
+                                   .sh_entsize = sizeof(rela)},
+                      &rela);
+    }
+    maker_close(&m, SHT_DYNSYM);
+    return get(images, in_folder(name));
+}
+
+static void a_stripped_go_program_has_its_names(void **state)
+{
+    struct go_pclntab t = go_table();
+    struct dec_image *image = go_program(*state, "go", &t, sizeof(t), 0);
+
+    assert_symbol(image, TEXT + 0x80, "main.main", TEXT + 0x80, 0x30);
+    assert_symbol(image, TEXT + 0xaf, "main.main", TEXT + 0x80, 0x30);
+    assert_symbol(image, TEXT + 0xb0, "main.(*T).wait", TEXT + 0xb0, 0x10);
+    assert_symbol(image, TEXT + 0x10, "_cgo_topofstack", TEXT + 0x10, 0x10);
+    assert_symbol(image, TEXT + 0xc0, "[go+0x4010c0]", TEXT + 0xc0, 0x140);
+    t.text = 0;
+    image = go_program(*state, "pie", &t, sizeof(t), TEXT + 0x40);
+    assert_symbol(image, TEXT + 0x41, "main.main", TEXT + 0x40, 0x30);
+    image = go_program(*state, "nowhere", &t, sizeof(t), 0);
+    assert_symbol(image, TEXT + 0x80, "[nowhere+0x401020]", TEXT + 0x20, 0x1e0);
+}
+
+/* Wherever it is cut off, and whatever it says of its parts. */
+static void a_damaged_table_of_go_is_no_danger(void **state)
+{
+    struct go_pclntab t;
+    char name[32];
+
+    for (size_t size = 0; size < sizeof(t); size += 3) {
+        t = go_table();
+        snprintf(name, sizeof(name), "cut%zu", size);
+        assert_non_null(dec_image_symbol(go_program(*state, name, &t, size, 0), TEXT + 0x80));
+    }
+    for (size_t at = 0; at < sizeof(t) / 4; at++) {
+        t = go_table();
+        memset((char *)&t + 4 * at, 0xff, 4);
+        snprintf(name, sizeof(name), "bad%zu", at);
+        assert_non_null(dec_image_symbol(go_program(*state, name, &t, sizeof(t), 0), TEXT + 0x80));
+    }
+}
+
 static void names_come_from_a_debug_file_by_build_id(void **state)
 {
     char debug[512];
@@ -411,6 +505,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(dynamic_symbols_serve_where_there_are_no_others, setup, teardown),
         cmocka_unit_test_setup_teardown(plt_entries_have_the_name_of_what_they_jump_to, setup, teardown),
         cmocka_unit_test_setup_teardown(functions_of_a_stripped_file_are_told_apart, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_stripped_go_program_has_its_names, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_damaged_table_of_go_is_no_danger, setup, teardown),
         cmocka_unit_test_setup_teardown(names_come_from_a_debug_file_by_build_id, setup, teardown),
         cmocka_unit_test_setup_teardown(names_come_from_a_debug_file_by_link, setup, teardown),
         cmocka_unit_test_setup_teardown(a_debug_file_of_another_build_is_not_believed, setup, teardown),

@@ -1,8 +1,8 @@
 /* A recording whose surroundings are made up. */
 #include "arm_world.h"
 
-#include "recorder/perf_record.h"
-#include "recorder/snapshot_name.h"
+#include "recorder/perf/record.h"
+#include "recorder/snapshot/name.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -175,6 +175,15 @@ int __wrap_rec_sideband_drain(struct rec_sideband *sideband, struct st_error *er
     (void)sideband;
     (void)err;
     return 0;
+}
+
+const rec_pid_set *__wrap_rec_sideband_pids(const struct rec_sideband *sideband);
+const rec_pid_set *__wrap_rec_sideband_pids(const struct rec_sideband *sideband)
+{
+    static const rec_pid_set none;
+
+    (void)sideband;
+    return &none;
 }
 
 int __wrap_rec_snapshot_next(int folder, const char *prefix, unsigned *n, struct st_error *err);

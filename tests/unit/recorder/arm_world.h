@@ -3,7 +3,7 @@
 #ifndef ST_UNIT_RECORDER_ARM_WORLD_H
 #define ST_UNIT_RECORDER_ARM_WORLD_H
 
-#include "recorder/arm_order.h"
+#include "recorder/arm/order.h"
 
 #include <stdbool.h>
 #include <stddef.h>

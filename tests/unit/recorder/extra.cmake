@@ -21,11 +21,16 @@ target_compile_definitions(unit_recorder_step PRIVATE EXITS_AT_ONCE="$<TARGET_FI
 target_sources(unit_recorder_arm_snapshot PRIVATE ${CMAKE_CURRENT_LIST_DIR}/arm_world.c)
 foreach(name rec_clock_now rec_clock_moment rec_group_drain trg_complete trg_frames trg_hold trg_text trg_describe trg_lost rec_sideband_drain
              rec_snapshot_next rec_snapshot_write rec_jobs_add rec_jobs_waiting rec_jobs_go arm_limits_next arm_limits_again
-             rec_kallsyms_open rec_facts_take rec_clerk_give rec_clerk_busy rec_room_fill)
+             rec_kallsyms_open rec_facts_take rec_sideband_pids rec_clerk_give rec_clerk_busy rec_room_fill)
   target_link_options(unit_recorder_arm_snapshot PRIVATE -Wl,--wrap=${name})
 endforeach()
 
 # Where the child waits to be looked at, and what is refused to it.
 foreach(name rec_perf_map_sort setgroups)
   target_link_options(unit_recorder_names_child PRIVATE -Wl,--wrap=${name})
+endforeach()
+
+# A processor with cores of several kinds.
+foreach(name rec_perf_event rec_perf_event_in_group rec_perf_id)
+  target_link_options(unit_recorder_cores PRIVATE -Wl,--wrap=${name})
 endforeach()

@@ -1,7 +1,7 @@
 /* The snapshot of a made-up source. */
 #include "snapshot_world.h"
 
-#include "recorder/perf_event.h"
+#include "recorder/perf/event.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

@@ -3,8 +3,8 @@
 #define ST_UNIT_RECORDER_SNAPSHOT_WORLD_H
 
 #include "perfdata/reader.h"
-#include "recorder/perf_record.h"
-#include "recorder/snapshot.h"
+#include "recorder/perf/record.h"
+#include "recorder/snapshot/snapshot.h"
 
 #include <stdbool.h>
 #include <stddef.h>

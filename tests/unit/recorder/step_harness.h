@@ -3,8 +3,8 @@
 #ifndef ST_TEST_STEP_HARNESS_H
 #define ST_TEST_STEP_HARNESS_H
 
-#include "recorder/step/helper.h"
-#include "recorder/step/step.h"
+#include "recorder/sources/step/helper.h"
+#include "recorder/sources/step/step.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #ifndef ST_UNIT_RECORDER_STORE_LIST_H
 #define ST_UNIT_RECORDER_STORE_LIST_H
 
-#include "recorder/record_store.h"
+#include "recorder/sideband/record_store.h"
 
 /* Its records in the order of their times: an array to be freed, of records that are the store's. */
 static inline void list_store(const struct rec_store *store, struct rec_stored **list, size_t *n)

@@ -1,5 +1,5 @@
 /* Every state of a recording, at every event. */
-#include "recorder/arm_state.h"
+#include "recorder/arm/state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

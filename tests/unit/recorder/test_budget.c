@@ -1,5 +1,5 @@
 /* How many context switches and wake-ups are sampled, at the edges of every rate. */
-#include "recorder/sample/budget.h"
+#include "recorder/sources/sample/budget.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,12 +1,12 @@
 /* Processes that the recorder starts: the command, the decoder without privilege, the actions; and those it
  * watches. This program stands in for the decoder: started as `decode IN -o OUT` it does what decoder_main
  * says. */
-#include "recorder/alive.h"
-#include "recorder/child.h"
-#include "recorder/jobs.h"
-#include "recorder/launch.h"
-#include "recorder/loop.h"
-#include "recorder/privileges.h"
+#include "base/loop.h"
+#include "recorder/arm/alive.h"
+#include "recorder/arm/child.h"
+#include "recorder/arm/jobs.h"
+#include "recorder/arm/launch.h"
+#include "recorder/perf/privileges.h"
 
 #include <errno.h>
 #include <fcntl.h>

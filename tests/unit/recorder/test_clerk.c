@@ -1,6 +1,6 @@
 /* The thread that works beside the loop: order, what is handed back and where, errors, the end. */
-#include "recorder/clerk.h"
-#include "recorder/loop.h"
+#include "base/loop.h"
+#include "recorder/arm/clerk.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,9 +1,9 @@
 /* Copies of code that nobody finds by its mapping's name. */
-#include "recorder/code_elf.h"
-#include "recorder/code_files.h"
-#include "recorder/code_names.h"
-#include "recorder/jitdump.h"
-#include "recorder/perf_map.h"
+#include "recorder/code/elf.h"
+#include "recorder/code/files.h"
+#include "recorder/code/jitdump.h"
+#include "recorder/code/names.h"
+#include "recorder/code/perf_map.h"
 
 #include <dirent.h>
 #include <elf.h>

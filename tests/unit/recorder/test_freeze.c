@@ -1,7 +1,7 @@
 /* In which order a freeze stops the rings: that of the thread that stalled, or of its CPU, is the first one.
  */
-#include "recorder/sample/sample.h"
-#include "recorder/step/step.h"
+#include "recorder/sources/sample/sample.h"
+#include "recorder/sources/step/step.h"
 
 #include <pthread.h>
 #include <setjmp.h>

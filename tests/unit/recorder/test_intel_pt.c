@@ -1,8 +1,8 @@
 /* The intel-pt source, as far as it can be told without the hardware: the PMU's description, the config of an
  * event, and the order of a ring's bytes. */
-#include "recorder/intel_pt/missing.h"
-#include "recorder/intel_pt/pmu.h"
-#include "recorder/intel_pt/ring.h"
+#include "recorder/sources/intel_pt/missing.h"
+#include "recorder/sources/intel_pt/pmu.h"
+#include "recorder/sources/intel_pt/ring.h"
 
 #include <limits.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* The child that reads what a JIT compiler wrote: what it may still do when it reads, and that it does not
  * read where it may do more. rec_perf_map_sort is the last that it calls before it answers; it waits there to
  * be looked at. */
-#include "recorder/code_names.h"
-#include "recorder/perf_map.h"
+#include "recorder/code/names.h"
+#include "recorder/code/perf_map.h"
 
 #include <errno.h>
 #include <fcntl.h>

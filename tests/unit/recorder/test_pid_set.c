@@ -1,6 +1,6 @@
 /* Which processes' records are the target's. */
-#include "recorder/perf_record.h"
-#include "recorder/pid_set.h"
+#include "recorder/perf/record.h"
+#include "recorder/sideband/pid_set.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,11 +1,11 @@
 /* What is read from /proc, /sys and ELF files: mappings, build ids, CPUs, kernel symbols, records made of it.
  */
-#include "recorder/build_id.h"
-#include "recorder/cpu_watch.h"
-#include "recorder/kallsyms.h"
-#include "recorder/perf_record.h"
-#include "recorder/proc_maps.h"
-#include "recorder/synth.h"
+#include "recorder/code/build_id.h"
+#include "recorder/code/kallsyms.h"
+#include "recorder/code/proc_maps.h"
+#include "recorder/perf/cpu_watch.h"
+#include "recorder/perf/record.h"
+#include "recorder/sideband/synth.h"
 
 #include <elf.h>
 #include <fcntl.h>

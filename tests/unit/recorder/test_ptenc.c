@@ -1,5 +1,5 @@
 /* The packet encoder: its bytes, and what libipt's packet decoder reads from them. */
-#include "recorder/ptenc.h"
+#include "recorder/sources/step/ptenc.h"
 
 #include <intel-pt.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* The side-band in memory: order, bounds, compaction. */
-#include "recorder/perf_record.h"
-#include "recorder/record_log.h"
-#include "recorder/record_store.h"
+#include "recorder/perf/record.h"
+#include "recorder/sideband/record_log.h"
+#include "recorder/sideband/record_store.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* The side-band from the kernel's own events: what a target does is told, threads and children included.
  * Needs perf events for one's own processes (kernel.perf_event_paranoid at most 2). */
-#include "recorder/perf_event.h"
-#include "recorder/perf_record.h"
-#include "recorder/sideband.h"
+#include "recorder/perf/event.h"
+#include "recorder/perf/record.h"
+#include "recorder/sideband/sideband.h"
 
 #include <errno.h>
 #include <pthread.h>

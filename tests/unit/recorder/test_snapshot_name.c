@@ -1,7 +1,7 @@
 /* The numbers of snapshots. */
 #include "perfdata/writer.h"
-#include "recorder/code_files.h"
-#include "recorder/snapshot_name.h"
+#include "recorder/code/files.h"
+#include "recorder/snapshot/name.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* Records of processes that turn out to be the target's: in the order of time, and no longer than until the
  * next review but one. */
-#include "recorder/perf_record.h"
-#include "recorder/strangers.h"
+#include "recorder/perf/record.h"
+#include "recorder/sideband/strangers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* The loop's thread before all others: who inherits it, and what happens when it does not sleep. */
-#include "recorder/urgent.h"
+#include "recorder/arm/urgent.h"
 
 #include <pthread.h>
 #include <sched.h>

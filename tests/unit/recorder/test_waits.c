@@ -1,6 +1,6 @@
 /* Waits of which no mark was taken: which of them a snapshot tells, each once, and in what words. */
-#include "recorder/perf_record.h"
-#include "recorder/waits.h"
+#include "recorder/perf/record.h"
+#include "recorder/sideband/waits.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 # The tests that arm triggers share a consumer of the rings, children that block, and how the two are compared.
-foreach(name offcpu idle learned hang state many chain follow cgroup limits syscall runq func busy irq hits quiet socket truth)
+foreach(name offcpu idle learned hang state many chain follow cgroup limits syscall runq func busy irq hits quiet quota socket truth)
   set(target unit_triggers_${name})
   foreach(source watch workload told spans observer)
     target_sources(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/unit/triggers/${source}.c)

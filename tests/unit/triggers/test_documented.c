@@ -1,7 +1,7 @@
 /* docs/triggers.md against the trigger language as it is. */
 #include "base/syscalls.h"
-#include "triggers/kind.h"
-#include "triggers/parse.h"
+#include "triggers/language/kind.h"
+#include "triggers/language/parse.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

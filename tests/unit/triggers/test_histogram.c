@@ -1,5 +1,5 @@
 /* The histogram: each value in its own bucket, and percentiles as near as the buckets are wide. */
-#include "triggers/bucket.h"
+#include "triggers/bpf/bucket.h"
 #include "triggers/histogram.h"
 
 #include <setjmp.h>

@@ -12,6 +12,7 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,8 @@ static void sleep_in_between(struct workload *w)
 struct seen {
     struct trg_waited polls, sleeps;
 
+    bool restarted; /* restart_syscall is among them */
+
     size_t n;
 };
 
@@ -85,6 +88,7 @@ static int see(void *ctx, const struct trg_waited *waited, struct st_error *err)
 
     (void)err;
     s->n++;
+    s->restarted |= !strcmp(waited->syscall, "restart_syscall");
     if (!strcmp(waited->syscall, "poll") && !s->polls.count)
         s->polls = *waited;
     if (!strcmp(waited->syscall, "clock_nanosleep"))
@@ -129,6 +133,46 @@ static void test_sleep_elsewhere_fires(void **state)
     for (size_t i = 0; i < w.records.n; i++)
         assert_false(w.records.at[i].r.flags & ST_STALL_IDLE);
     assert_places(&w, work.pid);
+    watch_stop(&w);
+    workload_wait(&work);
+}
+
+/* ---- a wait that was cut in two ---- */
+
+/* Stopped for a moment in its usual wait, which the kernel then goes on with by restart_syscall(). */
+static void stopped_where_it_waits(struct workload *w)
+{
+    pid_t self = getpid(), helper;
+
+    wait_often(OFTEN);
+    helper = fork();
+    if (!helper) {
+        workload_sleep_ms(10);
+        kill(self, SIGSTOP);
+        workload_sleep_ms(5);
+        kill(self, SIGCONT);
+        _exit(0);
+    }
+    wait_for_work(200);
+    if (waitpid(helper, NULL, 0) != helper)
+        _exit(1);
+    note_sleep(w);
+}
+
+static void test_a_wait_that_goes_on_is_where_it_was(void **state)
+{
+    struct workload work;
+    struct watch w;
+    struct seen seen;
+
+    (void)state;
+    NEEDS_BPF();
+    told_run(&work, stopped_where_it_waits, &w, LEARNED, 1, 1);
+    assert_int_equal(told_fired(&w, work.pid, SYS_restart_syscall), 0);
+    look(&w, &seen);
+    assert_true(seen.polls.count > OFTEN);
+    assert_int_equal(seen.polls.unusual, 0);
+    assert_false(seen.restarted);
     watch_stop(&w);
     workload_wait(&work);
 }
@@ -390,13 +434,81 @@ static void wait_on_two_words(struct workload *w)
     note_wait_on(w, 1);
 }
 
+enum { IN_POOL = 30 }; /* waits of each thread: fewer than WAIT_FIRST */
+
+/* None of a pool waits so often that it is known by itself. Each has a word of its own, as the threads of the
+ * JVM have. */
+static void *wait_on_own_word(void *arg)
+{
+    size_t own = (size_t)arg;
+
+    for (int i = 0; i < IN_POOL; i++)
+        wait_on(own, 1);
+    return NULL;
+}
+
+static struct workload *pool_work;
+
+static void *wait_on_own_word_and_another(void *arg)
+{
+    wait_on_own_word(arg);
+    wait_on(0, 1); /* a lock of the JVM is waited for in pieces, each longer than the one before */
+    wait_on(0, 8);
+    note_wait_on(pool_work, 0);
+    return NULL;
+}
+
+/* In this pool each thread waits on another word now and then: that is its work as well. */
+static void *wait_on_own_word_and_others(void *arg)
+{
+    size_t own = (size_t)arg;
+
+    for (size_t i = 0; i < IN_POOL; i++)
+        wait_on(i % 10 == 9 ? 40 + i : own, 1);
+    return NULL;
+}
+
+static void *wait_on_own_word_and_others_long(void *arg)
+{
+    wait_on_own_word_and_others(arg);
+    note_wait_on(pool_work, 0);
+    return NULL;
+}
+
+static void wait_in_pool(struct workload *w, void *(*before)(void *), void *(*last)(void *))
+{
+    enum { THREADS = 6 };
+    pthread_t threads[THREADS];
+
+    pool_work = w;
+    for (size_t i = 0; i < THREADS; i++) {
+        if (pthread_create(&threads[i], NULL, i < THREADS - 1 ? before : last, (void *)(i + 1)))
+            _exit(1);
+        pthread_join(threads[i], NULL);
+    }
+}
+
+static void wait_elsewhere_in_pool(struct workload *w)
+{
+    wait_in_pool(w, wait_on_own_word, wait_on_own_word_and_another);
+}
+
+static void wait_on_others_in_pool(struct workload *w)
+{
+    wait_in_pool(w, wait_on_own_word_and_others, wait_on_own_word_and_others_long);
+}
+
 static void test_object_tells_waits_apart(void **state)
 {
     static const struct {
         workload_fn *run;
 
         int waits, fire;
-    } cases[] = {{wait_on_another_word, 2, 1}, {wait_on_many_words, 1, 0}, {wait_on_two_words, 1, 0}};
+    } cases[] = {{wait_on_another_word, 2, 1},
+                 {wait_on_many_words, 1, 0},
+                 {wait_on_two_words, 1, 0},
+                 {wait_elsewhere_in_pool, 1, 1},
+                 {wait_on_others_in_pool, 1, 0}};
     struct trg_config config = {.calls_alone = true};
 
     (void)state;
@@ -409,8 +521,8 @@ static void test_object_tells_waits_apart(void **state)
         watch_start(&w, LEARNED, &work.pid, 1, NULL, &config);
         workload_go(&work);
         told_collect(&w, &work, cases[i].waits, cases[i].fire);
-        if (told_fired(&w, work.pid, SYS_futex) != (size_t)cases[i].fire)
-            fail_msg("case %zu: %zu fired", i, told_fired(&w, work.pid, SYS_futex));
+        if (told_fired(&w, 0, SYS_futex) != (size_t)cases[i].fire)
+            fail_msg("case %zu: %zu fired", i, told_fired(&w, 0, SYS_futex));
         watch_stop(&w);
         workload_wait(&work);
     }
@@ -509,6 +621,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sleep_elsewhere_fires),
+        cmocka_unit_test(test_a_wait_that_goes_on_is_where_it_was),
         cmocka_unit_test(test_sleep_in_a_short_thread_fires),
         cmocka_unit_test(test_threads_that_do_the_same_are_known_together),
         cmocka_unit_test(test_list_stays_as_it_is),

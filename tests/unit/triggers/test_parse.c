@@ -1,7 +1,7 @@
 /* The trigger language: what is taken, and how each refusal points at its place. */
 #include "base/syscalls.h"
-#include "triggers/kind.h"
-#include "triggers/parse.h"
+#include "triggers/language/kind.h"
+#include "triggers/language/parse.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

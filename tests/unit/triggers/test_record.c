@@ -114,6 +114,8 @@ static void test_lines_about_wakers(void **state)
     r.wake_ktime = r.end_ktime - 10200000;
     assert_line(&r, "thread 4312 \"forwarder\" off-CPU 40.2 ms in recvfrom, woken by thread 4313 \"logger\" "
                     "and then 10.2 ms in the run queue");
+    r.kind = ST_STALL_SYSCALL; /* the call may have waited again behind that */
+    assert_line(&r, "thread 4312 \"forwarder\" was 40.2 ms in recvfrom, woken by thread 4313 \"logger\"");
     r = sample_record();
     r.waker_ctx = ST_WAKER_IRQ;
     r.waker_vec = 24;
@@ -160,6 +162,17 @@ static void test_lines_about_states(void **state)
     r.next_tid = 99;
     strcpy(r.next_comm, "hog");
     assert_line(&r, "thread 4312 \"forwarder\" off-CPU 40.2 ms, preempted by thread 99 \"hog\"");
+    r.extra_n = sizeof("throttled=7");
+    memcpy(r.extra, "throttled=7", r.extra_n);
+    assert_line(
+        &r,
+        "thread 4312 \"forwarder\" off-CPU 40.2 ms, ready to run while its CPU went to thread 99 \"hog\"");
+    r.extra_n = sizeof("throttled=7\0throttled_now=0");
+    memcpy(r.extra, "throttled=7\0throttled_now=0", r.extra_n);
+    assert_line(&r, "thread 4312 \"forwarder\" off-CPU 40.2 ms, preempted by thread 99 \"hog\"");
+    r.extra[r.extra_n - 2] = '1';
+    assert_line(&r,
+                "thread 4312 \"forwarder\" off-CPU 40.2 ms, throttled by the CPU quota of its control group");
     r = sample_record();
     r.syscall = 511;
     assert_line(&r, "thread 4312 \"forwarder\" off-CPU 40.2 ms in system call 511");

@@ -1,5 +1,5 @@
 /* How many marks a bucket gives, from the boot of the machine on and at the edges of its interval. */
-#include "triggers/select_shared.h"
+#include "triggers/bpf/select_shared.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

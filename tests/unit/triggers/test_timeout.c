@@ -1,6 +1,6 @@
 /* How long a system call was asked to wait: by its arguments, as the BPF programs find it; and of a process
  * that sleeps, by its memory. */
-#include "triggers/timeout.h"
+#include "triggers/bpf/timeout.h"
 #include "triggers/timeout_asked.h"
 
 #include <setjmp.h>
