@@ -28,7 +28,9 @@ end_all() {
     local g
     [ -z "${runtime:-}" ] || pod rm --all --force >/dev/null 2>&1
     umount -l "$work/store/overlay" 2>/dev/null
-    while read -r g; do wait_for 60 removed "$g"; done < <(find "$top" -depth -type d 2>/dev/null)
+    # podman makes some in each tree
+    while read -r g; do wait_for 60 removed "$g"; done < <(
+        find /sys/fs/cgroup -depth -type d '(' -path "*/st-container-$$" -o -path "*/st-container-$$/*" ')' 2>/dev/null)
     cleanup
 }
 trap end_all EXIT
